@@ -1,0 +1,128 @@
+// Copyright (c) 2026 The Earmark authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// The memory resource of a reservation: what buffers keep. One pointer, copyable, equal to the copies of the same
+// reservation's resource; satisfies `cuda::mr::resource_with` for each of its properties, so RMM, CCCL and libraries
+// built on them take it. Get one from `MemoryReservation::resource()` when code stores a resource or asks for the
+// concept; pass the reservation itself where a `resource_ref` or an `any_resource` is taken.
+//
+//   auto resource = reservation.resource();
+//   void* p = resource.allocate_sync(4096);        // draws on the reservation, or throws
+//   resource.deallocate_sync(p, 4096);             // gives back to it, or to its heir once it is closed
+//
+// Allocating an exhausted reservation throws ReservationExhausted before the upstream is asked; a closed one,
+// ReservationClosed; an upstream failure gives the bytes back and throws UpstreamOutOfMemory. Zero bytes are null and
+// free. Thread safety: any thread, any stream. Ownership: shares the reservation's control block, not its balance: the
+// unspent bytes go back when the owning handle closes. A moved-from resource still works.
+#pragma once
+
+#include <cstddef>
+#include <utility>
+
+#include "earmark/memory/ledger.hpp"
+#include "earmark/memory/resource_concepts.hpp"
+
+namespace earmark {
+
+template <class... Properties>
+class BasicReservationAwareResourceAdaptor;
+template <class... Properties>
+class BasicMemoryReservation;
+
+namespace detail {
+
+// A ledger with the upstream that its allocations come from.
+template <class... Properties>
+class UpstreamLedger final : public Ledger {
+ public:
+  using Upstream = cuda::mr::any_resource<Properties...>;
+  UpstreamLedger(Upstream upstream, std::size_t limit, AdaptorOptions const& options, ReservationBlock* lender)
+      : Ledger(limit, memory_type_of<Properties...>, options, lender), upstream_(std::move(upstream)) {}
+  [[nodiscard]] Upstream& upstream() noexcept { return upstream_; }
+
+ private:
+  alignas(64) Upstream upstream_;  // read by every allocation: apart from what reserving changes
+};
+
+}  // namespace detail
+
+template <class... Properties>
+class BasicReservationResource {
+ public:
+  using default_queries = cuda::mr::properties_list<Properties...>;
+
+  BasicReservationResource(BasicReservationResource const& other) noexcept : block_(other.block_) { block_->retain(); }
+  // Copies: CCCL may go on using a resource that was moved from.
+  BasicReservationResource(BasicReservationResource&& other) noexcept : block_(other.block_) { block_->retain(); }
+  BasicReservationResource& operator=(BasicReservationResource other) noexcept {
+    std::swap(block_, other.block_);
+    return *this;
+  }
+  ~BasicReservationResource() { block_->release(); }
+
+  [[nodiscard]] void* allocate(cuda::stream_ref stream, std::size_t bytes,
+                               std::size_t alignment = alignof(std::max_align_t)) {
+    return draw_and([&] { return upstream().allocate(stream, bytes, alignment); }, bytes);
+  }
+  void deallocate(cuda::stream_ref stream, void* pointer, std::size_t bytes,
+                  std::size_t alignment = alignof(std::max_align_t)) noexcept {
+    if (bytes == 0) { return; }
+    upstream().deallocate(stream, pointer, bytes, alignment);
+    block_->give_back(bytes);
+  }
+  [[nodiscard]] void* allocate_sync(std::size_t bytes, std::size_t alignment = alignof(std::max_align_t)) {
+    return draw_and([&] { return upstream().allocate_sync(bytes, alignment); }, bytes);
+  }
+  void deallocate_sync(void* pointer, std::size_t bytes, std::size_t alignment = alignof(std::max_align_t)) noexcept {
+    if (bytes == 0) { return; }
+    upstream().deallocate_sync(pointer, bytes, alignment);
+    block_->give_back(bytes);
+  }
+
+  // The adaptor that the reservation came from: to make another one beside it.
+  [[nodiscard]] BasicReservationAwareResourceAdaptor<Properties...> adaptor() const noexcept;
+  // Bytes left in the reservation now; 0 once closed.
+  [[nodiscard]] std::int64_t balance() const noexcept { return block_->account().read().available; }
+
+  [[nodiscard]] friend bool operator==(BasicReservationResource const& a, BasicReservationResource const& b) noexcept {
+    return a.block_ == b.block_;
+  }
+  template <class Property>
+    requires detail::contains_v<Property, Properties...>
+  friend constexpr void get_property(BasicReservationResource const&, Property) noexcept {}
+
+ private:
+  friend class BasicMemoryReservation<Properties...>;
+  friend class BasicReservationAwareResourceAdaptor<Properties...>;
+  friend class detail::ReservationBlock;  // holds one that owns nothing
+
+  struct Borrow {};
+  BasicReservationResource(detail::ReservationBlock& block, Borrow) noexcept : block_(&block) {}
+  explicit BasicReservationResource(detail::ReservationBlock& block) noexcept : block_(&block) { block_->retain(); }
+
+  [[nodiscard]] detail::UpstreamLedger<Properties...>& ledger() const noexcept {
+    return static_cast<detail::UpstreamLedger<Properties...>&>(block_->ledger());
+  }
+  [[nodiscard]] auto& upstream() const noexcept { return ledger().upstream(); }
+
+  template <class Allocate>
+  [[nodiscard]] void* draw_and(Allocate const& allocate_upstream, std::size_t bytes) {
+    if (bytes == 0) { return nullptr; }
+    detail::ReservationBlock::Draw const draw = block_->draw(bytes);
+    void* pointer = nullptr;
+    try {
+      pointer = allocate_upstream();
+    }
+    catch (...) {
+      block_->fail(draw);
+    }
+    block_->count(draw);
+    return pointer;
+  }
+
+  detail::ReservationBlock* block_;
+};
+
+}  // namespace earmark
+
+#include "earmark/memory/memory_reservation.hpp"  // IWYU pragma: export (completes `adaptor()`)
