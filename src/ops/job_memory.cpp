@@ -1,0 +1,65 @@
+// Copyright (c) 2026 The Earmark authors
+// SPDX-License-Identifier: Apache-2.0
+#include "job_memory.hpp"
+
+#include <malloc.h>
+
+#include <algorithm>
+
+#include "earmark/memory/host_memory_resource.hpp"
+#include "earmark/memory_arrow/arrow_memory_pool.hpp"
+#include "reusing_memory_pool.hpp"
+
+namespace earmark::detail {
+namespace {
+
+constexpr std::int64_t planning_bytes = 32 << 20;
+constexpr std::int64_t most_kept_bytes = 16 << 20;
+
+HostMemoryReservation growing(HostReservationAwareResourceAdaptor& budget, std::string_view label) {
+  return budget.reserve(0, ReservationOptions{.label = label, .exhausted = ExhaustedPolicy::GrowOrRefuse});
+}
+
+}  // namespace
+
+JobMemory::JobMemory(std::int64_t limit_bytes, ResidentMemory& resident)
+    : resident_(resident),
+      limit_(limit_bytes),
+      baseline_(resident.current_bytes()),
+      budget_(HostMemoryResource{}, budget_bytes()),
+      working_space_(growing(budget_, "working space")),
+      arrow_space_(growing(budget_, "decoding and encoding")),
+      pool_(std::make_unique<ReusingMemoryPool>(make_arrow_memory_pool(arrow_space_.resource()), most_kept_bytes)) {}
+
+std::int64_t JobMemory::watch() {
+  std::int64_t const resident = resident_.current_bytes();
+  std::int64_t const outside = resident - baseline_ - budget_.committed();
+  std::int64_t seen = slack_.load(std::memory_order_relaxed);
+  while (outside > seen && !slack_.compare_exchange_weak(seen, outside, std::memory_order_relaxed)) {}
+  if (outside > seen) { budget_.set_limit(budget_bytes()); }
+  return resident;
+}
+
+std::size_t JobMemory::budget_bytes() const noexcept {
+  std::int64_t const least = is_planning_.load(std::memory_order_relaxed) ? planning_bytes : 0;
+  return static_cast<std::size_t>(std::max(limit_ - baseline_ - slack_bytes(), least));
+}
+
+void JobMemory::end_planning() {
+  is_planning_.store(false, std::memory_order_relaxed);
+  budget_.set_limit(budget_bytes());
+}
+
+HostMemoryReservation JobMemory::reserve(std::int64_t bytes, std::string_view label) {
+  return budget_.reserve(static_cast<std::size_t>(bytes), ReservationOptions{.label = label});
+}
+
+void JobMemory::give_back_unspent() {
+  pool_->ReleaseUnused();
+  working_space_.shrink_to_fit();
+  arrow_space_.shrink_to_fit();
+  // What malloc keeps of freed blocks is resident all the same.
+  ::malloc_trim(0);
+}
+
+}  // namespace earmark::detail

@@ -1,0 +1,187 @@
+// Copyright (c) 2026 The Earmark authors
+// SPDX-License-Identifier: Apache-2.0
+#include "output_folder.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <string_view>
+
+#include "earmark/ops/errors.hpp"
+
+namespace earmark::detail {
+namespace {
+
+constexpr unsigned folder_mode = 0777;  // cut by the umask: the result belongs to whoever runs the job
+constexpr std::string_view success_marker = "_SUCCESS";
+constexpr std::string_view lost_and_found = "lost+found";  // the file system's own, at the root of a mount
+
+bool is_within(std::string_view path, std::string_view folder) {
+  return path == folder || (path.starts_with(folder) && (folder.ends_with('/') || path[folder.size()] == '/'));
+}
+
+std::pair<std::string, std::string> split(std::string const& path) {
+  auto const slash = path.rfind('/');
+  if (slash == std::string::npos) { return {".", path}; }
+  return {slash == 0 ? "/" : path.substr(0, slash), path.substr(slash + 1)};
+}
+
+}  // namespace
+
+OutputFolder::OutputFolder(CheckOnly, FileSystem& file_system, std::string const& target, Overwrite overwrite)
+    : file_system_(file_system), target_(file_system.canonical(target)), overwrite_(overwrite) {
+  std::tie(parent_, name_) = split(target_);
+  if (name_.empty()) { throw OutputError("the output cannot be the root folder: name a folder below it"); }
+}
+
+OutputFolder::OutputFolder(FileSystem& file_system, std::string const& target, Overwrite overwrite,
+                           std::vector<InputPath> const& inputs, std::vector<std::string> const& named_inputs)
+    : OutputFolder(CheckOnly{}, file_system, target, overwrite) {
+  check_target(inputs, named_inputs);
+  remove_stale_folders();
+  make_hidden_folder();
+}
+
+void OutputFolder::check(FileSystem& file_system, std::string const& target, Overwrite overwrite,
+                         std::vector<InputPath> const& inputs, std::vector<std::string> const& named_inputs) {
+  OutputFolder(CheckOnly{}, file_system, target, overwrite).check_target(inputs, named_inputs);
+}
+
+OutputFolder::~OutputFolder() {
+  try {
+    if (!hidden_.empty()) { file_system_.remove_all(hidden_); }
+    lock_.reset();
+    // A parent that someone else filled meanwhile stays: remove() refuses it.
+    for (auto parent = made_parents_.rbegin(); parent != made_parents_.rend(); ++parent) {
+      file_system_.remove(*parent);
+    }
+  }
+  catch (FileSystemError const&) {
+    // The disk that failed us may refuse the clean-up too; the next job with this target removes what is left.
+  }
+}
+
+void OutputFolder::check_target(std::vector<InputPath> const& inputs, std::vector<std::string> const& named_inputs) {
+  for (InputPath const& input : inputs) {
+    std::string const path = file_system_.canonical(input.path);
+    if (is_within(path, target_)) {
+      throw OutputError(
+          fmt::format("the output folder '{}' holds the input '{}': choose another output", target_, input.path));
+    }
+    if (is_within(target_, path)) {
+      throw OutputError(
+          fmt::format("the output '{}' is below the input file '{}': choose another output", target_, input.path));
+    }
+  }
+  for (std::string const& name : named_inputs) {
+    // The next run over the same folder would read this output as input.
+    auto const status = file_system_.status(name);
+    if (status && status->kind == FileKind::Directory && is_within(target_, file_system_.canonical(name))) {
+      throw OutputError(
+          fmt::format("the output '{}' is inside the input folder '{}': choose another output", target_, name));
+    }
+  }
+  auto const status = file_system_.status(target_);
+  if (!status) { return; }
+  if (status->kind != FileKind::Directory) {
+    throw OutputError(fmt::format("the output '{}' exists and is no folder", target_));
+  }
+  auto const parent_status = file_system_.status(parent_);
+  is_mount_point_ = parent_status && parent_status->device != status->device;
+  if (overwrite_ == Overwrite::No && !entries_of_target().empty()) {
+    throw OutputError(
+        fmt::format("the output folder '{}' is not empty: remove it, choose another, or pass --overwrite", target_));
+  }
+}
+
+std::vector<std::string> OutputFolder::entries_of_target() {
+  std::vector<std::string> names;
+  for (DirectoryEntry const& entry : file_system_.list(target_)) {
+    if (!entry.name.starts_with(hidden_prefix()) && entry.name != lost_and_found) { names.push_back(entry.name); }
+  }
+  return names;
+}
+
+std::string OutputFolder::hidden_prefix() const { return "." + name_ + ".earmark-"; }
+
+void OutputFolder::remove_stale_folders() {
+  std::string const& place = hidden_parent();
+  if (!file_system_.status(place)) { return; }
+  for (DirectoryEntry const& entry : file_system_.list(place)) {
+    if (entry.kind != FileKind::Directory || !entry.name.starts_with(hidden_prefix())) { continue; }
+    std::string const path = place + "/" + entry.name;
+    if (auto const lock = file_system_.try_lock(path)) { file_system_.remove_all(path); }
+  }
+}
+
+void OutputFolder::make_hidden_folder() {
+  std::vector<std::string> missing;
+  for (std::string at = parent_; !file_system_.status(at); at = split(at).first) { missing.push_back(at); }
+  for (auto parent = missing.rbegin(); parent != missing.rend(); ++parent) {
+    try {
+      file_system_.create_directory(*parent, folder_mode);
+      made_parents_.push_back(*parent);
+    }
+    catch (FileSystemError const& error) {
+      if (error.error_number() != EEXIST) { throw; }  // someone else made it meanwhile: theirs to remove
+    }
+  }
+  for (unsigned attempt = 0;; ++attempt) {
+    std::string const path = fmt::format("{}/{}{}-{}", hidden_parent(), hidden_prefix(), ::getpid(), attempt);
+    try {
+      file_system_.create_directory(path, folder_mode);
+    }
+    catch (FileSystemError const& error) {
+      if (error.error_number() == EEXIST && attempt < 1000) { continue; }
+      throw;
+    }
+    hidden_ = path;
+    // Between making and locking, another job may have taken the folder for a dead one's; then it is gone: make
+    // another.
+    if ((lock_ = file_system_.try_lock(path))) { return; }
+    hidden_.clear();
+  }
+}
+
+std::string OutputFolder::part_path(std::int64_t partition) const {
+  return fmt::format("{}/part-{:05}.parquet", hidden_, partition);
+}
+
+void OutputFolder::publish() {
+  if (is_mount_point_) {
+    publish_into_mount_point();
+    return;
+  }
+  try {
+    if (overwrite_ == Overwrite::Yes && file_system_.status(target_)) {
+      // From here on the result stands; what was there before is in the hidden folder now and goes with it.
+      file_system_.exchange(hidden_, target_);
+    } else {
+      file_system_.rename(hidden_, target_, IfTargetExists::Fail);
+      hidden_.clear();
+    }
+  }
+  catch (FileSystemError const& error) {
+    if (error.error_number() == EEXIST || error.error_number() == ENOTEMPTY) {
+      throw OutputError(fmt::format("the output folder '{}' was filled by someone else meanwhile", target_));
+    }
+    throw;
+  }
+  made_parents_.clear();
+}
+
+// A mount point cannot be renamed over: its files are replaced one by one, the marker last.
+void OutputFolder::publish_into_mount_point() {
+  std::vector<std::string> const before = entries_of_target();
+  if (overwrite_ == Overwrite::No && !before.empty()) {
+    throw OutputError(fmt::format("the output folder '{}' was filled by someone else meanwhile", target_));
+  }
+  for (std::string const& name : before) { file_system_.remove_all(target_ + "/" + name); }
+  for (DirectoryEntry const& entry : file_system_.list(hidden_)) {
+    file_system_.rename(hidden_ + "/" + entry.name, target_ + "/" + entry.name, IfTargetExists::Replace);
+  }
+  file_system_.create(target_ + "/" + std::string(success_marker), 0666)->close();
+}
+
+}  // namespace earmark::detail

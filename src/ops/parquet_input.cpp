@@ -1,0 +1,436 @@
+// Copyright (c) 2026 The Earmark authors
+// SPDX-License-Identifier: Apache-2.0
+#include "parquet_input.hpp"
+
+#include <arrow/io/interfaces.h>
+#include <arrow/memory_pool.h>
+#include <fmt/format.h>
+#include <parquet/column_page.h>
+#include <parquet/column_reader.h>
+#include <parquet/exception.h>
+#include <parquet/file_reader.h>
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+#include "earmark/ops/errors.hpp"
+
+namespace earmark::detail {
+namespace {
+
+// A `core::File` as Arrow reads it.
+class ArrowInputFile final : public ::arrow::io::RandomAccessFile {
+ public:
+  ArrowInputFile(std::unique_ptr<File> file, std::int64_t size, ::arrow::MemoryPool* pool)
+      : file_(std::move(file)), size_(size), pool_(pool) {}
+
+  ::arrow::Status Close() override {
+    closed_ = true;
+    return ::arrow::Status::OK();
+  }
+  ::arrow::Result<std::int64_t> Tell() const override { return position_; }
+  bool closed() const override { return closed_; }
+  ::arrow::Status Seek(std::int64_t position) override {
+    position_ = position;
+    return ::arrow::Status::OK();
+  }
+  ::arrow::Result<std::int64_t> GetSize() override { return size_; }
+  ::arrow::Result<std::int64_t> Read(std::int64_t bytes, void* out) override {
+    ARROW_ASSIGN_OR_RAISE(std::int64_t const read, ReadAt(position_, bytes, out));
+    position_ += read;
+    return read;
+  }
+  ::arrow::Result<std::shared_ptr<::arrow::Buffer>> Read(std::int64_t bytes) override {
+    ARROW_ASSIGN_OR_RAISE(auto buffer, ReadAt(position_, bytes));
+    position_ += buffer->size();
+    return buffer;
+  }
+  ::arrow::Result<std::int64_t> ReadAt(std::int64_t position, std::int64_t bytes, void* out) override {
+    try {
+      std::span<std::byte> const target(static_cast<std::byte*>(out), static_cast<std::size_t>(bytes));
+      return static_cast<std::int64_t>(file_->read_at(target, position));
+    }
+    catch (FileSystemError const& error) {
+      return ::arrow::Status::IOError(error.what());
+    }
+  }
+  ::arrow::Result<std::shared_ptr<::arrow::Buffer>> ReadAt(std::int64_t position, std::int64_t bytes) override {
+    ARROW_ASSIGN_OR_RAISE(auto buffer, ::arrow::AllocateResizableBuffer(bytes, pool_));
+    ARROW_ASSIGN_OR_RAISE(std::int64_t const read, ReadAt(position, bytes, buffer->mutable_data()));
+    if (read < bytes) { ARROW_RETURN_NOT_OK(buffer->Resize(read)); }
+    return std::shared_ptr<::arrow::Buffer>(std::move(buffer));
+  }
+
+ private:
+  std::unique_ptr<File> file_;
+  std::int64_t size_;
+  ::arrow::MemoryPool* pool_;
+  std::int64_t position_{0};
+  bool closed_{false};
+};
+
+template <class Type>
+class TypedChunkReader final : public ChunkReader {
+ public:
+  // `entries`: of the chunk, as the footer says.
+  TypedChunkReader(std::shared_ptr<void> owner, std::shared_ptr<::parquet::ColumnReader> column, ReadAs read_as,
+                   std::int64_t entries)
+      : owner_(std::move(owner)),
+        column_(std::static_pointer_cast<::parquet::TypedColumnReader<Type>>(std::move(column))),
+        read_as_(read_as),
+        entries_left_(entries) {}
+
+  Count read(std::int64_t max_entries, std::int16_t* definition, std::int16_t* repetition, void* values) override {
+    Count count;
+    if (!has_next()) { return count; }
+    if (read_as_ == ReadAs::Values) {
+      count.entries = column_->ReadBatch(max_entries, definition, repetition,
+                                         static_cast<typename Type::c_type*>(values), &count.values);
+      entries_left_ -= count.entries;
+      return count;
+    }
+    typename Type::c_type const* dictionary = nullptr;
+    std::int32_t size = 0;
+    auto* const indices = static_cast<std::int32_t*>(values);
+    count.entries = column_->ReadBatchWithDictionary(max_entries, definition, repetition, indices, &count.values,
+                                                     &dictionary, &size);
+    entries_left_ -= count.entries;
+    std::uint32_t largest = 0;
+    for (std::int64_t i = 0; i < count.values; ++i) {
+      largest = std::max(largest, static_cast<std::uint32_t>(indices[i]));
+    }
+    if (count.values > 0 && largest >= static_cast<std::uint32_t>(size)) {
+      throw ::parquet::ParquetException(fmt::format("dictionary index {} of {} values", largest, size));
+    }
+    return count;
+  }
+
+ private:
+  // Arrow's reader takes an empty page for the end of the chunk, and goes on when asked again.
+  bool has_next() {
+    constexpr int most_empty_pages = 1000;  // in a row; at a true end asking costs next to nothing
+    for (int pages = 0; pages < most_empty_pages; ++pages) {
+      if (column_->HasNext()) { return true; }
+      if (entries_left_ <= 0) { return false; }
+    }
+    return false;
+  }
+
+  std::shared_ptr<void> owner_;  // the file and row group that the column reads from
+  std::shared_ptr<::parquet::TypedColumnReader<Type>> column_;
+  ReadAs read_as_;
+  std::int64_t entries_left_;
+};
+
+// Wraps a chunk reader so that its failures name file, column and row group.
+class NamedChunkReader final : public ChunkReader {
+ public:
+  NamedChunkReader(std::unique_ptr<ChunkReader> inner, ParquetInput const& input, RowGroupRef group, int column)
+      : inner_(std::move(inner)), input_(input), group_(group), column_(column) {}
+  Count read(std::int64_t max_entries, std::int16_t* definition, std::int16_t* repetition, void* values) override;
+
+ private:
+  std::unique_ptr<ChunkReader> inner_;
+  ParquetInput const& input_;
+  RowGroupRef group_;
+  int column_;
+};
+
+// Runs `function`; what Parquet, Arrow or Thrift throws becomes `fail(cause)`, a refusal of memory std::bad_alloc.
+template <class Function, class Fail>
+auto translating(Function&& function, Fail&& fail) {
+  try {
+    return function();
+  }
+  catch (EarmarkError const&) {
+    throw;
+  }
+  catch (std::bad_alloc const&) {
+    throw;
+  }
+  catch (::parquet::ParquetStatusException const& error) {
+    if (error.status().IsOutOfMemory()) { throw std::bad_alloc(); }
+    fail(std::string_view(error.what()));
+  }
+  catch (std::exception const& error) {
+    fail(std::string_view(error.what()));
+  }
+  __builtin_unreachable();
+}
+
+ChunkReader::Count NamedChunkReader::read(std::int64_t max_entries, std::int16_t* definition, std::int16_t* repetition,
+                                          void* values) {
+  return translating([&] { return inner_->read(max_entries, definition, repetition, values); },
+                     [&](std::string_view cause) { input_.fail(group_, column_, cause); });
+}
+
+bool is_index_encoding(::parquet::Encoding::type encoding) {
+  return encoding == ::parquet::Encoding::RLE_DICTIONARY || encoding == ::parquet::Encoding::PLAIN_DICTIONARY;
+}
+
+// Reads the rest of a chunk's pages. Returns: whether all of them hold dictionary indices.
+bool has_only_index_pages(::parquet::PageReader& pages) {
+  while (auto const page = pages.NextPage()) {
+    bool const is_data =
+        page->type() == ::parquet::PageType::DATA_PAGE || page->type() == ::parquet::PageType::DATA_PAGE_V2;
+    if (is_data && !is_index_encoding(static_cast<::parquet::DataPage const&>(*page).encoding())) { return false; }
+  }
+  return true;
+}
+
+// Returns: the bytes of the next value of a dictionary page. Throws: ParquetException when the page is cut short.
+std::string_view take_value(std::string_view& rest, ::parquet::ColumnDescriptor const& column) {
+  std::uint32_t length = 0;
+  if (column.physical_type() == ::parquet::Type::BYTE_ARRAY) {
+    if (rest.size() < sizeof length) { throw ::parquet::ParquetException("the dictionary page is cut short"); }
+    std::memcpy(&length, rest.data(), sizeof length);
+    rest.remove_prefix(sizeof length);
+  } else if (column.physical_type() == ::parquet::Type::FIXED_LEN_BYTE_ARRAY) {
+    length = static_cast<std::uint32_t>(column.type_length());
+  } else {
+    length = static_cast<std::uint32_t>(::parquet::GetTypeByteSize(column.physical_type()));
+  }
+  if (rest.size() < length) { throw ::parquet::ParquetException("the dictionary page is cut short"); }
+  std::string_view const value = rest.substr(0, length);
+  rest.remove_prefix(length);
+  return value;
+}
+
+DictionaryValues split_dictionary(::parquet::DictionaryPage const& page, ::parquet::ColumnDescriptor const& column) {
+  if (page.encoding() != ::parquet::Encoding::PLAIN && page.encoding() != ::parquet::Encoding::PLAIN_DICTIONARY) {
+    throw ::parquet::ParquetException("the dictionary page is not in plain encoding");
+  }
+  if (page.num_values() < 0) { throw ::parquet::ParquetException("a dictionary of negative size"); }
+  DictionaryValues result;
+  auto const* const bytes = reinterpret_cast<char const*>(page.data());
+  result.storage.assign(bytes, bytes + page.size());
+  result.values.reserve(static_cast<std::size_t>(page.num_values()));
+  std::string_view rest(result.storage.data(), result.storage.size());
+  for (int i = 0; i < page.num_values(); ++i) { result.values.push_back(take_value(rest, column)); }
+  return result;
+}
+
+// How two schemas differ, and at which column.
+struct Difference {
+  std::string text;
+  std::string column;
+};
+
+// Returns: the first difference of two schema nodes, if any. `path`: where they stand.
+std::optional<Difference> difference(::parquet::schema::Node const& a, ::parquet::schema::Node const& b,
+                                     std::string const& path) {
+  auto const here = [&](std::string_view what, auto const& expected, auto const& found) {
+    return Difference{fmt::format("column '{}': {} is {} instead of {}", path, what, found, expected), path};
+  };
+  if (a.name() != b.name()) { return here("name", "'" + a.name() + "'", "'" + b.name() + "'"); }
+  if (a.repetition() != b.repetition()) {
+    auto const text = [](auto const& node) {
+      return node.is_required() ? "required" : node.is_optional() ? "optional (nullable)" : "repeated";
+    };
+    return here("repetition", text(a), text(b));
+  }
+  if (a.is_group() != b.is_group()) {
+    return here("kind", a.is_group() ? "nested" : "flat", b.is_group() ? "nested" : "flat");
+  }
+  bool const same_logical = (a.logical_type() == nullptr) == (b.logical_type() == nullptr) &&
+                            (a.logical_type() == nullptr || a.logical_type()->Equals(*b.logical_type()));
+  if (!same_logical) {
+    auto const text = [](auto const& node) { return node.logical_type() ? node.logical_type()->ToString() : "none"; };
+    return here("logical type", text(a), text(b));
+  }
+  if (a.is_primitive()) {
+    auto const& x = static_cast<::parquet::schema::PrimitiveNode const&>(a);
+    auto const& y = static_cast<::parquet::schema::PrimitiveNode const&>(b);
+    if (x.physical_type() != y.physical_type()) {
+      return here("physical type", ::parquet::TypeToString(x.physical_type()),
+                  ::parquet::TypeToString(y.physical_type()));
+    }
+    if (x.type_length() != y.type_length()) { return here("length", x.type_length(), y.type_length()); }
+    return std::nullopt;
+  }
+  auto const& x = static_cast<::parquet::schema::GroupNode const&>(a);
+  auto const& y = static_cast<::parquet::schema::GroupNode const&>(b);
+  auto const child_path = [&path](::parquet::schema::Node const& child) {
+    return path.empty() ? child.name() : path + "." + child.name();
+  };
+  int const common = std::min(x.field_count(), y.field_count());
+  for (int i = 0; i < common; ++i) {
+    if (auto found = difference(*x.field(i), *y.field(i), child_path(*x.field(i)))) { return found; }
+  }
+  if (x.field_count() == y.field_count()) { return std::nullopt; }
+  bool const is_missing = x.field_count() > y.field_count();
+  std::string const column = child_path(*(is_missing ? x : y).field(common));
+  return Difference{fmt::format("column '{}' is {}", column, is_missing ? "missing" : "extra"), column};
+}
+
+}  // namespace
+
+// A file and one of its row groups, open for reading.
+struct ParquetInput::Opened {
+  std::unique_ptr<::parquet::ParquetFileReader> file;
+  std::shared_ptr<::parquet::RowGroupReader> row_group;
+};
+
+void ParquetInput::fail(RowGroupRef const& group, int column, std::string_view cause) const {
+  std::string const name = schema().Column(column)->path()->ToDotString();
+  throw InputError(fmt::format("cannot read column '{}' in row group {} of '{}': {}", name, group.row_group,
+                               path(group.file), cause),
+                   path(group.file), name, group.row_group);
+}
+
+template <class Function>
+auto ParquetInput::reading(RowGroupRef const& group, int column, Function&& function) const {
+  return translating(std::forward<Function>(function), [&](std::string_view cause) { fail(group, column, cause); });
+}
+
+ParquetInput::ParquetInput(FileSystem& file_system, ::arrow::MemoryPool* pool, std::vector<InputPath> paths)
+    : file_system_(file_system), pool_(pool), paths_(std::move(paths)) {
+  for (std::size_t i = 0; i < paths_.size(); ++i) {
+    std::string const& path = paths_[i].path;
+    auto const fail_file = [&](std::string_view cause) {
+      throw InputError(fmt::format("cannot read '{}': {}", path, cause), path);
+    };
+    std::unique_ptr<File> file;
+    try {
+      file = file_system_.open_for_reading(path);
+    }
+    catch (FileSystemError const& error) {
+      throw InputError(error.what(), path);
+    }
+    auto const source = std::make_shared<ArrowInputFile>(std::move(file), paths_[i].status.size, pool_);
+    auto footer = translating(
+        [&] { return ::parquet::ParquetFileReader::Open(source, ::parquet::ReaderProperties(pool_))->metadata(); },
+        fail_file);
+    if (footer->schema()->num_columns() == 0) { fail_file("it has no column"); }
+    if (i > 0) {
+      if (auto const found =
+              difference(*metadata_.front()->schema()->schema_root(), *footer->schema()->schema_root(), "")) {
+        throw InputError(
+            fmt::format("the schema of '{}' differs from that of '{}': {}", path, paths_.front().path, found->text),
+            path, found->column);
+      }
+    }
+    for (int group = 0; group < footer->num_row_groups(); ++group) {
+      std::int64_t const rows = translating([&] { return footer->RowGroup(group)->num_rows(); }, fail_file);
+      if (rows < 0) { fail_file(fmt::format("row group {} has {} rows", group, rows)); }
+      row_groups_.push_back({static_cast<int>(i), group, rows});
+      total_rows_ += rows;
+    }
+    total_bytes_ += paths_[i].status.size;
+    metadata_.push_back(std::move(footer));
+  }
+}
+
+std::unique_ptr<::parquet::ColumnChunkMetaData> ParquetInput::chunk(RowGroupRef const& group, int column) const {
+  return reading(group, column, [&] {
+    return metadata_[static_cast<std::size_t>(group.file)]->RowGroup(group.row_group)->ColumnChunk(column);
+  });
+}
+
+DictionaryUse ParquetInput::dictionary_use(RowGroupRef const& group, int column) const {
+  auto const meta = chunk(group, column);
+  if (!meta->has_dictionary_page()) { return DictionaryUse::None; }
+  if (meta->encoding_stats().empty()) {
+    auto const& encodings = meta->encodings();
+    return std::any_of(encodings.begin(), encodings.end(), is_index_encoding) ? DictionaryUse::Unknown
+                                                                              : DictionaryUse::None;
+  }
+  for (auto const& pages : meta->encoding_stats()) {
+    bool const is_data =
+        pages.page_type == ::parquet::PageType::DATA_PAGE || pages.page_type == ::parquet::PageType::DATA_PAGE_V2;
+    if (is_data && pages.count > 0 && !is_index_encoding(pages.encoding)) { return DictionaryUse::None; }
+  }
+  return DictionaryUse::AllPages;
+}
+
+ParquetInput::Opened ParquetInput::open(RowGroupRef const& group, std::int64_t buffer_bytes) const {
+  auto const& input = paths_[static_cast<std::size_t>(group.file)];
+  ::parquet::ReaderProperties properties(pool_);
+  properties.enable_buffered_stream();
+  properties.set_buffer_size(buffer_bytes);
+  properties.set_page_checksum_verification(true);  // where the writer left checksums
+  std::unique_ptr<File> file;
+  try {
+    file = file_system_.open_for_reading(input.path);
+  }
+  catch (FileSystemError const& error) {
+    throw InputError(error.what(), input.path);
+  }
+  auto const source = std::make_shared<ArrowInputFile>(std::move(file), input.status.size, pool_);
+  Opened opened;
+  opened.file = ::parquet::ParquetFileReader::Open(source, properties, metadata_[static_cast<std::size_t>(group.file)]);
+  opened.row_group = opened.file->RowGroup(group.row_group);
+  return opened;
+}
+
+std::unique_ptr<ChunkReader> ParquetInput::open_chunk(RowGroupRef const& group, int column, ReadAs read_as,
+                                                      std::int64_t buffer_bytes) const {
+  auto inner = reading(group, column, [&]() -> std::unique_ptr<ChunkReader> {
+    auto owner = std::make_shared<Opened>(open(group, buffer_bytes));
+    auto reader = read_as == ReadAs::Values
+                      ? owner->row_group->Column(column)
+                      : owner->row_group->ColumnWithExposeEncoding(column, ::parquet::ExposedEncoding::DICTIONARY);
+    std::int64_t const entries = owner->row_group->metadata()->ColumnChunk(column)->num_values();
+    switch (reader->type()) {
+      case ::parquet::Type::BOOLEAN:
+        return std::make_unique<TypedChunkReader<::parquet::BooleanType>>(owner, reader, read_as, entries);
+      case ::parquet::Type::INT32:
+        return std::make_unique<TypedChunkReader<::parquet::Int32Type>>(owner, reader, read_as, entries);
+      case ::parquet::Type::INT64:
+        return std::make_unique<TypedChunkReader<::parquet::Int64Type>>(owner, reader, read_as, entries);
+      case ::parquet::Type::INT96:
+        return std::make_unique<TypedChunkReader<::parquet::Int96Type>>(owner, reader, read_as, entries);
+      case ::parquet::Type::FLOAT:
+        return std::make_unique<TypedChunkReader<::parquet::FloatType>>(owner, reader, read_as, entries);
+      case ::parquet::Type::DOUBLE:
+        return std::make_unique<TypedChunkReader<::parquet::DoubleType>>(owner, reader, read_as, entries);
+      case ::parquet::Type::BYTE_ARRAY:
+        return std::make_unique<TypedChunkReader<::parquet::ByteArrayType>>(owner, reader, read_as, entries);
+      case ::parquet::Type::FIXED_LEN_BYTE_ARRAY:
+        return std::make_unique<TypedChunkReader<::parquet::FLBAType>>(owner, reader, read_as, entries);
+      default: throw ::parquet::ParquetException("unknown physical type");
+    }
+  });
+  return std::make_unique<NamedChunkReader>(std::move(inner), *this, group, column);
+}
+
+std::optional<DictionaryValues> ParquetInput::read_dictionary(RowGroupRef const& group, int column, DictionaryUse use,
+                                                              std::int64_t max_values) const {
+  constexpr std::int64_t buffer_bytes = 64 << 10;
+  return reading(group, column, [&]() -> std::optional<DictionaryValues> {
+    Opened opened = open(group, buffer_bytes);
+    auto const pages = opened.row_group->GetColumnPageReader(column);
+    auto const page = pages->NextPage();
+    if (!page || page->type() != ::parquet::PageType::DICTIONARY_PAGE) {
+      throw ::parquet::ParquetException("the footer promises a dictionary page and there is none");
+    }
+    auto const& dictionary = static_cast<::parquet::DictionaryPage const&>(*page);
+    if (dictionary.num_values() > max_values) { return std::nullopt; }
+    DictionaryValues result = split_dictionary(dictionary, *schema().Column(column));
+    if (use == DictionaryUse::Unknown && !has_only_index_pages(*pages)) { return std::nullopt; }
+    return result;
+  });
+}
+
+void ParquetInput::will_need(std::span<RowGroupRef const> groups, int column) const noexcept {
+  try {
+    std::unique_ptr<File> file;
+    int opened = -1;
+    for (RowGroupRef const& group : groups) {
+      if (group.file != opened) { file = file_system_.open_for_reading(path(group.file)); }
+      opened = group.file;
+      auto const meta = chunk(group, column);
+      std::int64_t begin = meta->data_page_offset();
+      if (meta->has_dictionary_page() && meta->dictionary_page_offset() > 0) {
+        begin = std::min(begin, meta->dictionary_page_offset());
+      }
+      file->will_need(begin, meta->total_compressed_size());
+    }
+  }
+  catch (std::exception const&) {
+    // A hint: the read that follows reports what is wrong.
+  }
+}
+
+}  // namespace earmark::detail

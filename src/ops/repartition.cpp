@@ -1,0 +1,287 @@
+// Copyright (c) 2026 The Earmark authors
+// SPDX-License-Identifier: Apache-2.0
+#include "earmark/ops/repartition.hpp"
+
+#include <fmt/format.h>
+#include <parquet/exception.h>
+
+#include <algorithm>
+#include <limits>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "column_pass.hpp"
+#include "earmark/core/bytes.hpp"
+#include "earmark/core/resident_memory.hpp"
+#include "earmark/ops/errors.hpp"
+#include "input_paths.hpp"
+#include "job_memory.hpp"
+#include "leaf_column.hpp"
+#include "memory_needs.hpp"
+#include "output_folder.hpp"
+#include "parquet_input.hpp"
+#include "partition_files.hpp"
+#include "progress_report.hpp"
+#include "row_router.hpp"
+#include "window_planner.hpp"
+
+namespace earmark {
+namespace {
+
+using namespace detail;
+
+void check_options(RepartitionOptions const& options) {
+  if (options.inputs.empty()) { throw UsageError("name at least one input"); }
+  if (options.by.empty()) { throw UsageError("name at least one key column"); }
+  if (options.output.empty()) { throw UsageError("name an output folder"); }
+  if (options.partitions < 1 || options.partitions > std::numeric_limits<std::int32_t>::max()) {
+    throw UsageError(fmt::format("the number of partitions must be from 1 to {}, not {}",
+                                 std::numeric_limits<std::int32_t>::max(), options.partitions));
+  }
+  if (options.memory_bytes < 1) {
+    throw UsageError(fmt::format("the memory limit must be positive, not {}", options.memory_bytes));
+  }
+  if (options.row_group_bytes && *options.row_group_bytes < 1) {
+    throw UsageError(fmt::format("the size of a row group must be positive, not {}", *options.row_group_bytes));
+  }
+}
+
+struct Window {
+  std::vector<ReservedArray<std::byte>> ids;
+  std::vector<WindowGroup> groups;
+  std::vector<RowGroupRef> refs;  // the same row groups
+
+  void add(std::span<RowGroupRef const> added, std::size_t id_width, HostResource const& resource) {
+    std::size_t rows = 0;
+    for (RowGroupRef const& group : added) { rows += static_cast<std::size_t>(group.rows); }
+    std::byte* at = ids.emplace_back(resource, rows * id_width).data();
+    for (RowGroupRef const& group : added) {
+      groups.push_back({group, at});
+      refs.push_back(group);
+      at += static_cast<std::size_t>(group.rows) * id_width;
+    }
+  }
+};
+
+class Job {
+ public:
+  Job(RepartitionOptions const& options, JobEnvironment environment)
+      : options_(options),
+        environment_(environment),
+        workers_(options.threads > 0 ? options.threads : environment.executor.concurrency()),
+        started_(environment.clock.now()),
+        memory_(options.memory_bytes, resident_) {}
+
+  RepartitionResult run() {
+    try {
+      return run_within_memory();
+    }
+    catch (std::bad_alloc const&) {
+      fail_for_memory();
+    }
+    catch (::parquet::ParquetStatusException const& error) {  // from writing: reading translates its own
+      if (error.status().IsOutOfMemory()) { fail_for_memory(); }
+      throw InternalError(error.what());
+    }
+    catch (::parquet::ParquetException const& error) {
+      throw InternalError(error.what());
+    }
+  }
+
+ private:
+  // What the footers did not tell: pages or records larger than any estimate.
+  [[noreturn]] void fail_for_memory() const {
+    std::int64_t const least = needs_ ? needs_->after_refusal(memory_) : 2 * options_.memory_bytes;
+    throw NotEnoughMemory(
+        fmt::format("the input holds larger pages or records than its footers tell: {} is too little memory for them",
+                    format_bytes(options_.memory_bytes)),
+        options_.memory_bytes, least);
+  }
+
+  RepartitionResult run_within_memory() {
+    std::vector<InputPath> paths = expand_inputs(environment_.file_system, options_.inputs);
+    OutputFolder::check(environment_.file_system, options_.output, options_.overwrite, paths, options_.inputs);
+    input_.emplace(environment_.file_system, memory_.pool(), paths);
+    leaves_ = leaf_columns(input_->schema());
+    schema_ = output_schema(input_->schema());
+    key_columns_ = find_key_columns(*input_, options_.by);
+    router_.emplace(*input_, key_columns_, options_.partitions);
+    planner_.emplace(input_->row_groups(), input_->total_rows(), options_.partitions,
+                     rows_of_full_row_group(*input_, options_.row_group_bytes));
+    report_.emplace(options_, environment_.clock, memory_, *input_, leaves_.size());
+    admit();
+    OutputFolder folder(environment_.file_system, options_.output, options_.overwrite, paths, options_.inputs);
+    write_files(folder);
+    report_->check_stop();
+    folder.publish();
+    report_->finish();
+    return result();
+  }
+
+  // Refuses at once what cannot work.
+  void admit() {
+    memory_.watch();
+    // Windows grow where keys are skewed. Only a limit that would not do for the largest window there can be is worth
+    // the look at the keys that tells how large they will be.
+    needs_ = needs_for(planner_->most_window_rows());
+    bool const is_hopeless =
+        options_.memory_bytes <= needs_->outside_bytes();  // too many files: no look will change that
+    if (!is_hopeless && options_.memory_bytes < needs_->least_limit(memory_)) { needs_ = needs_for(measure_windows()); }
+    std::int64_t const least = needs_->least_limit(memory_);
+    if (options_.admission_check == AdmissionCheck::Yes && options_.memory_bytes < least) {
+      // The size of a process differs a little from run to run: what is named must do in the next one.
+      std::int64_t const named = least + MemoryNeeds::variation_bytes;
+      throw NotEnoughMemory(fmt::format("{} is too little memory for this job", format_bytes(options_.memory_bytes)),
+                            options_.memory_bytes, named);
+    }
+    memory_.end_planning();
+    outside_ = memory_.reserve(needs_->outside_bytes(), "footers and page indices");
+    staging_.emplace(memory_.working_space(), static_cast<std::size_t>(needs_->staging_bytes(memory_)));
+  }
+
+  [[nodiscard]] MemoryNeeds needs_for(std::int64_t window_rows) const {
+    return MemoryNeeds(*input_, leaves_, options_.partitions, workers_, router_->id_width(), window_rows);
+  }
+
+  // Returns: rows of the largest window, found by planning all of them without keeping anything.
+  std::int64_t measure_windows() {
+    WindowPlanner planner = *planner_;
+    std::int64_t largest = 0;
+    while (!planner.done()) {
+      counts_.assign(static_cast<std::size_t>(options_.partitions), 0);
+      for (auto groups = planner.begin_window(); !groups.empty(); groups = planner.extend_window(counts_)) {
+        route(groups, [](std::size_t) { return nullptr; });
+      }
+      largest = std::max(largest, planner.window_rows());
+    }
+    memory_.give_back_unspent();
+    report_->restart();
+    return largest;
+  }
+
+  void write_files(OutputFolder const& folder) {
+    std::vector<Compression> compression;
+    for (LeafColumn const& leaf : leaves_) {
+      compression.push_back(output_compression(*input_, leaf.index, options_.compression));
+    }
+    PartitionFiles files(environment_.file_system, folder, options_.partitions, schema_, compression,
+                         input_->first_footer(), workers_, memory_.pool(), report_->bytes_written());
+    counts_.assign(static_cast<std::size_t>(options_.partitions), 0);
+    while (!planner_->done()) {
+      Window const window = route_window();
+      files.begin_row_group(counts_);
+      for (std::size_t i = 0; i < leaves_.size(); ++i) { run_column(files, window, i); }
+      files.end_row_group();
+      memory_.give_back_unspent();
+    }
+    parallel_for(environment_.executor, workers_, counts_.size(), [&](std::size_t, std::size_t p) { files.finish(p); });
+    bytes_out_ = report_->bytes_written().load(std::memory_order_relaxed);
+  }
+
+  void run_column(PartitionFiles& files, Window const& window, std::size_t column) {
+    if (column + 1 < leaves_.size()) { input_->will_need(window.refs, leaves_[column + 1].index); }
+    PassContext const context{*input_,
+                              files,
+                              memory_,
+                              environment_.executor,
+                              workers_,
+                              counts_.size(),
+                              router_->id_width(),
+                              needs_->read_buffer_bytes(),
+                              [this](std::size_t worker, double rows) { report_->add_work(worker, rows); }};
+    ColumnPass(context, leaves_[column], *schema_->Column(leaves_[column].index), window.groups, counts_,
+               staging_->first(staging_->size()))
+        .run();
+    report_->end_column(window.refs, leaves_[column].index);
+    adapt_staging();
+  }
+
+  // Staging gives way to what the process came to hold outside of the budget.
+  void adapt_staging() {
+    memory_.watch();
+    memory_.give_back_unspent();
+    auto const wanted =
+        static_cast<std::size_t>(needs_->staging_bytes(memory_, static_cast<std::int64_t>(staging_->size())));
+    if (wanted >= staging_->size()) { return; }
+    staging_->release();
+    memory_.give_back_unspent();
+    staging_->make_room(wanted);
+  }
+
+  // Pass 0 for the next window.
+  Window route_window() {
+    Window window;
+    std::fill(counts_.begin(), counts_.end(), 0);
+    for (auto groups = planner_->begin_window(); !groups.empty(); groups = planner_->extend_window(counts_)) {
+      std::size_t const first = window.groups.size();
+      for (int const column : key_columns_) { input_->will_need(groups, column); }
+      window.add(groups, static_cast<std::size_t>(router_->id_width()), memory_.working_space());
+      route(groups, [&](std::size_t i) { return window.groups[first + i].ids; });
+    }
+    input_->will_need(window.refs, leaves_.front().index);
+    return window;
+  }
+
+  // Routes the rows of `groups` and adds to `counts_`; `ids_of(i)` is where the ids of group i go.
+  template <class IdsOf>
+  void route(std::span<RowGroupRef const> groups, IdsOf&& ids_of) {
+    std::vector<std::unique_ptr<RoutingWorker>> workers(workers_);
+    std::vector<std::vector<std::int64_t>> counts(workers_);
+    parallel_for(environment_.executor, workers_, groups.size(), [&](std::size_t worker, std::size_t i) {
+      if (!workers[worker]) {
+        workers[worker] = std::make_unique<RoutingWorker>(memory_.working_space());
+        counts[worker].resize(counts_.size());
+      }
+      router_->route(groups[i], ids_of(i), counts[worker], *workers[worker], needs_->read_buffer_bytes());
+      report_->add_work(worker, static_cast<double>(groups[i].rows) * ProgressReport::routing_weight);
+    });
+    for (auto const& of_worker : counts) {
+      for (std::size_t p = 0; p < of_worker.size(); ++p) { counts_[p] += of_worker[p]; }
+    }
+  }
+
+  RepartitionResult result() {
+    RepartitionResult result;
+    result.rows = input_->total_rows();
+    result.files = options_.partitions;
+    result.bytes_in = input_->total_bytes();
+    result.bytes_out = bytes_out_;
+    result.seconds = std::chrono::duration<double>(environment_.clock.now() - started_).count();
+    result.limit_bytes = memory_.limit_bytes();
+    result.baseline_bytes = memory_.baseline_bytes();
+    result.peak_resident_bytes = memory_.peak_resident_bytes();
+    result.peak_committed_bytes = memory_.peak_committed_bytes();
+    return result;
+  }
+
+  RepartitionOptions const& options_;
+  JobEnvironment environment_;
+  std::size_t workers_;
+  Clock::time_point started_;
+  ProcResidentMemory resident_;
+  JobMemory memory_;
+  std::optional<ParquetInput> input_;
+  std::vector<LeafColumn> leaves_;
+  std::shared_ptr<::parquet::SchemaDescriptor const> schema_;
+  std::vector<int> key_columns_;
+  std::optional<RowRouter> router_;
+  std::optional<WindowPlanner> planner_;
+  std::optional<MemoryNeeds> needs_;
+  HostMemoryReservation outside_;  // stands for what Arrow's metadata builders will allocate outside of the budget
+  std::optional<ReservedArray<std::byte>> staging_;
+  std::optional<ProgressReport> report_;
+  std::vector<std::int64_t> counts_;  // rows of the window in each partition
+  std::int64_t bytes_out_{0};
+};
+
+}  // namespace
+
+RepartitionResult repartition(RepartitionOptions const& options, JobEnvironment environment) {
+  check_options(options);
+  return Job(options, environment).run();
+}
+
+}  // namespace earmark
