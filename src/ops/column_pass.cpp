@@ -30,11 +30,10 @@ ColumnPass::ColumnPass(PassContext const& context, LeafColumn const& leaf, ::par
 void ColumnPass::run() {
   make_plan();
   make_slots();
-  HostResource const resource = context_.memory.working_space();
+  ::arrow::MemoryPool* const pool = context_.memory.pool();
   for (std::size_t i = 0; i < context_.workers; ++i) {
-    staging_workers_.push_back(std::make_unique<StagingWorker>(resource, plan_));
-    encoders_.push_back(make_page_encoder(leaf_, output_, plan_.form, dictionary_ ? &*dictionary_ : nullptr, resource,
-                                          context_.memory.pool()));
+    staging_workers_.push_back(std::make_unique<StagingWorker>(pool, plan_));
+    encoders_.push_back(make_page_encoder(leaf_, output_, plan_.form, dictionary_ ? &*dictionary_ : nullptr, pool));
   }
   runs_.resize(context_.workers);
   for (std::size_t p = 0; p < context_.partitions; ++p) { totals_.push_back(encoders_.front()->begin_chunk()); }
@@ -79,7 +78,7 @@ void ColumnPass::make_plan() {
   }
   plan_.open_chunk = [this](std::size_t group) {
     return dictionary_ ? dictionary_->open_chunk(context_.input, leaf_, window_, group, context_.read_buffer_bytes,
-                                                 context_.memory.working_space())
+                                                 context_.memory.pool())
                        : context_.input.open_chunk(window_[group].group, leaf_.index, ReadAs::Values,
                                                    context_.read_buffer_bytes);
   };
@@ -132,10 +131,10 @@ void ColumnPass::decode_round() {
   std::vector<StagingSlot*> open;
   std::copy_if(active_.begin(), active_.end(), std::back_inserter(open),
                [](StagingSlot const* slot) { return !slot->is_complete() && !slot->is_full(); });
-  HostResource const resource = context_.memory.working_space();
+  ::arrow::MemoryPool* const pool = context_.memory.pool();
   parallel_for(context_.executor, context_.workers, open.size(), [&](std::size_t worker, std::size_t i) {
     std::int64_t const before = open[i]->rows();
-    open[i]->fill(context_.input, plan_, window_, *staging_workers_[worker], resource);
+    open[i]->fill(context_.input, plan_, window_, *staging_workers_[worker], pool);
     context_.after_work(worker, static_cast<double>(open[i]->rows() - before) / 2);
   });
 }

@@ -29,15 +29,15 @@ std::size_t read_width(StagingPlan const& plan) noexcept {
 
 // ---------------------------------------------------------------------------------------------------- DecodedBatch
 
-DecodedBatch::DecodedBatch(HostResource const& resource, StagingPlan const& plan)
+DecodedBatch::DecodedBatch(::arrow::MemoryPool* pool, StagingPlan const& plan)
     : plan_(plan),
-      resource_(resource),
+      pool_(pool),
       width_(read_width(plan)),
       has_pointers_(!is_index(plan.form) && (plan.leaf->input_type == ::parquet::Type::BYTE_ARRAY ||
                                              plan.leaf->input_type == ::parquet::Type::FIXED_LEN_BYTE_ARRAY)),
-      definition_(resource),
-      repetition_(resource),
-      values_(resource),
+      definition_(pool),
+      repetition_(pool),
+      values_(pool),
       capacity_(plan.batch_entries) {
   auto const size = static_cast<std::size_t>(capacity_);
   if (plan.leaf->max_definition > 0) { definition_.make_room(size); }
@@ -124,7 +124,7 @@ std::int64_t DecodedBatch::bytes_of(std::int64_t first, std::int64_t end) const 
 void DecodedBatch::keep_bytes(std::int64_t first, std::int64_t end) {
   auto const bytes = static_cast<std::size_t>(bytes_of(first, end));
   if (bytes == 0) { return; }
-  ReservedArray<std::byte> copy(resource_, std::max(bytes, least_kept_bytes));
+  ReservedArray<std::byte> copy(pool_, std::max(bytes, least_kept_bytes));
   std::byte* to = copy.data();
   auto const keep = [&](std::uint8_t const*& pointer, std::size_t size) {
     std::memcpy(to, pointer, size);
@@ -155,11 +155,8 @@ std::int64_t DecodedBatch::end_of_whole_records() const {
 
 // --------------------------------------------------------------------------------------------------- StagingWorker
 
-StagingWorker::StagingWorker(HostResource const& resource, StagingPlan const& plan)
-    : counts(resource, 2 * plan.partitions),
-      cursors(resource, plan.partitions),
-      entry_ids(resource),
-      value_ids(resource) {
+StagingWorker::StagingWorker(::arrow::MemoryPool* pool, StagingPlan const& plan)
+    : counts(pool, 2 * plan.partitions), cursors(pool, plan.partitions), entry_ids(pool), value_ids(pool) {
   std::memset(counts.data(), 0, counts.size() * sizeof(std::uint32_t));
 }
 
@@ -179,18 +176,18 @@ void StagingSlot::drop_blocks() noexcept {
 }
 
 void StagingSlot::fill(ParquetInput const& input, StagingPlan const& plan, std::span<WindowGroup const> window,
-                       StagingWorker& worker, HostResource const& resource) {
+                       StagingWorker& worker, ::arrow::MemoryPool* pool) {
   WindowGroup const& group = window[group_];
   if (!begun_) {
     if (group.group.rows > 0) { reader_ = plan.open_chunk(group_); }
-    batch_ = worker.spare_batch ? std::move(worker.spare_batch) : std::make_unique<DecodedBatch>(resource, plan);
+    batch_ = worker.spare_batch ? std::move(worker.spare_batch) : std::make_unique<DecodedBatch>(pool, plan);
     begun_ = true;
   }
   for (;;) {
     if (batch_->ready_entries() == 0 && (!reader_ || !batch_->refill(*reader_))) { break; }
-    bool const fits = plan.id_width == 1   ? append_block<std::uint8_t>(input, plan, group, worker, resource)
-                      : plan.id_width == 2 ? append_block<std::uint16_t>(input, plan, group, worker, resource)
-                                           : append_block<std::uint32_t>(input, plan, group, worker, resource);
+    bool const fits = plan.id_width == 1   ? append_block<std::uint8_t>(input, plan, group, worker, pool)
+                      : plan.id_width == 2 ? append_block<std::uint16_t>(input, plan, group, worker, pool)
+                                           : append_block<std::uint32_t>(input, plan, group, worker, pool);
     if (!fits) {
       full_ = true;
       return;
@@ -332,7 +329,7 @@ std::int64_t StagingSlot::shorter_stretch(StagingPlan const& plan, std::int64_t 
 
 template <class Id>
 bool StagingSlot::append_block(ParquetInput const& input, StagingPlan const& plan, WindowGroup const& group,
-                               StagingWorker& worker, HostResource const& resource) {
+                               StagingWorker& worker, ::arrow::MemoryPool* pool) {
   constexpr std::size_t max_block_bytes = 2'000'000'000;  // a partition's part of it has to fit into one page
   BlockShape<Id> shape = shape_of<Id>(input, plan, group, worker, batch_->ready_entries());
   while (shape.bytes > memory_.size() - used_ || shape.value_bytes > max_block_bytes) {
@@ -348,7 +345,7 @@ bool StagingSlot::append_block(ParquetInput const& input, StagingPlan const& pla
   if (shape.bytes <= memory_.size() - used_) {
     used_ += shape.bytes;
   } else {  // one record that is larger than the slot gets memory of its own
-    memory = oversize_.emplace_back(resource, shape.bytes).data();
+    memory = oversize_.emplace_back(pool, shape.bytes).data();
   }
   blocks_.push_back(build_block(input, plan, group, worker, shape, memory));
   auto const values = static_cast<std::int64_t>(shape.value_ids.size());

@@ -53,7 +53,7 @@ struct StagingPlan {
 // The reader's arrays for one batch, and the position in it.
 class DecodedBatch {
  public:
-  DecodedBatch(HostResource const& resource, StagingPlan const& plan);
+  DecodedBatch(::arrow::MemoryPool* pool, StagingPlan const& plan);
 
   // Drops what was consumed and reads on until enough whole records are there.
   // Returns: false at the end of the chunk.
@@ -75,7 +75,7 @@ class DecodedBatch {
   [[nodiscard]] std::int64_t end_of_whole_records() const;
 
   StagingPlan const& plan_;
-  HostResource resource_;
+  ::arrow::MemoryPool* pool_;
   std::size_t width_;
   bool has_pointers_;
   ReservedArray<std::int16_t> definition_;
@@ -94,7 +94,7 @@ class DecodedBatch {
 
 // Working space of one worker while it fills slots.
 struct StagingWorker {
-  StagingWorker(HostResource const& resource, StagingPlan const& plan);
+  StagingWorker(::arrow::MemoryPool* pool, StagingPlan const& plan);
   ReservedArray<std::uint32_t> counts;  // two sets, zero between uses
   ReservedArray<std::uint32_t> cursors;
   ReservedArray<std::byte> entry_ids;  // partition of each entry, where it is not that of a row
@@ -111,7 +111,7 @@ class StagingSlot {
   // Decodes into the slot until its row group is complete or its memory is full.
   // Throws: InputError; std::bad_alloc when not even one record fits and the budget has no more.
   void fill(ParquetInput const& input, StagingPlan const& plan, std::span<WindowGroup const> window,
-            StagingWorker& worker, HostResource const& resource);
+            StagingWorker& worker, ::arrow::MemoryPool* pool);
   // Forgets the blocks after they were written.
   void drop_blocks() noexcept;
 
@@ -137,7 +137,7 @@ class StagingSlot {
   };
   template <class Id>
   bool append_block(ParquetInput const& input, StagingPlan const& plan, WindowGroup const& group, StagingWorker& worker,
-                    HostResource const& resource);
+                    ::arrow::MemoryPool* pool);
   template <class Id>
   BlockShape<Id> shape_of(ParquetInput const& input, StagingPlan const& plan, WindowGroup const& group,
                           StagingWorker& worker, std::int64_t entries);

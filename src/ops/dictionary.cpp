@@ -197,11 +197,11 @@ class LookingUpReader final : public ChunkReader {
  public:
   LookingUpReader(std::unique_ptr<ChunkReader> inner,
                   std::unordered_map<std::string_view, std::uint16_t> const& numbers, LeafColumn const& leaf,
-                  HostResource const& resource, std::function<void()> fail)
+                  ::arrow::MemoryPool* pool, std::function<void()> fail)
       : inner_(std::move(inner)),
         numbers_(numbers),
         leaf_(leaf),
-        values_(resource),
+        values_(pool),
         fail_(std::move(fail)),
         recent_(recent_size) {}
 
@@ -318,13 +318,13 @@ std::optional<Dictionary> Dictionary::unify(ParquetInput const& input, LeafColum
 
 std::unique_ptr<ChunkReader> Dictionary::open_chunk(ParquetInput const& input, LeafColumn const& leaf,
                                                     std::span<WindowGroup const> window, std::size_t group_in_window,
-                                                    std::int64_t buffer_bytes, HostResource const& resource) const {
+                                                    std::int64_t buffer_bytes, ::arrow::MemoryPool* pool) const {
   RowGroupRef const& group = window[group_in_window].group;
   if (uses_[group_in_window] == DictionaryUse::AllPages) {
     return input.open_chunk(group, leaf.index, ReadAs::DictionaryIndices, buffer_bytes);
   }
   return std::make_unique<LookingUpReader>(
-      input.open_chunk(group, leaf.index, ReadAs::Values, buffer_bytes), numbers_, leaf, resource,
+      input.open_chunk(group, leaf.index, ReadAs::Values, buffer_bytes), numbers_, leaf, pool,
       [&input, group, column = leaf.index] { input.fail(group, column, "it changed while it was read"); });
 }
 

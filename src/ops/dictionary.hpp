@@ -46,7 +46,7 @@ class Dictionary {
   [[nodiscard]] std::unique_ptr<ChunkReader> open_chunk(ParquetInput const& input, LeafColumn const& leaf,
                                                         std::span<WindowGroup const> window,
                                                         std::size_t group_in_window, std::int64_t buffer_bytes,
-                                                        HostResource const& resource) const;
+                                                        ::arrow::MemoryPool* pool) const;
 
  private:
   std::vector<std::string> values_;

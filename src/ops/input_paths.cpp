@@ -38,6 +38,9 @@ class Expansion {
       throw InputError("no such file or folder: '" + input_ + "'", input_);
     }
     std::sort(found_.begin(), found_.end(), [](auto const& a, auto const& b) { return a.path < b.path; });
+    // A pattern with several ** reaches a file on several ways.
+    auto const same = [](auto const& a, auto const& b) { return a.path == b.path; };
+    found_.erase(std::unique(found_.begin(), found_.end(), same), found_.end());
     return std::move(found_);
   }
 
@@ -77,7 +80,7 @@ class Expansion {
       if (entry.kind == FileKind::Directory) {
         add_folder(path);
       } else if (entry.name.ends_with(".parquet")) {
-        if (auto const status = status_of(path)) { found_.push_back({path, *status}); }
+        if (auto const status = status_of(path)) { add(path, *status); }
       }
     }
   }
@@ -90,8 +93,10 @@ class Expansion {
     bool const last =
         slash == std::string_view::npos || pattern.find_first_not_of('/', slash) == std::string_view::npos;
     std::string_view const rest = last ? std::string_view{} : pattern.substr(slash + 1);
-    if (part == "**") {
-      match_any_depth(folder, last ? std::string_view("*") : rest);
+    if (part == "**" && last) {
+      if (is_folder(folder)) { add_folder(folder); }
+    } else if (part == "**") {
+      match_any_depth(folder, rest);
     } else if (!has_pattern(part)) {
       descend(join(folder, part), rest, last);
     } else {

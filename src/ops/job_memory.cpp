@@ -14,7 +14,6 @@ namespace earmark::detail {
 namespace {
 
 constexpr std::int64_t planning_bytes = 32 << 20;
-constexpr std::int64_t most_kept_bytes = 16 << 20;
 
 HostMemoryReservation growing(HostReservationAwareResourceAdaptor& budget, std::string_view label) {
   return budget.reserve(0, ReservationOptions{.label = label, .exhausted = ExhaustedPolicy::GrowOrRefuse});
@@ -28,8 +27,7 @@ JobMemory::JobMemory(std::int64_t limit_bytes, ResidentMemory& resident)
       baseline_(resident.current_bytes()),
       budget_(HostMemoryResource{}, budget_bytes()),
       working_space_(growing(budget_, "working space")),
-      arrow_space_(growing(budget_, "decoding and encoding")),
-      pool_(std::make_unique<ReusingMemoryPool>(make_arrow_memory_pool(arrow_space_.resource()), most_kept_bytes)) {}
+      pool_(std::make_unique<ReusingMemoryPool>(make_arrow_memory_pool(working_space_.resource()))) {}
 
 std::int64_t JobMemory::watch() {
   std::int64_t const resident = resident_.current_bytes();
@@ -54,11 +52,14 @@ HostMemoryReservation JobMemory::reserve(std::int64_t bytes, std::string_view la
   return budget_.reserve(static_cast<std::size_t>(bytes), ReservationOptions{.label = label});
 }
 
+void JobMemory::trim_heap() {
+  constexpr std::size_t much = 4 << 20;
+  if (::mallinfo2().fordblks > much) { ::malloc_trim(0); }
+}
+
 void JobMemory::give_back_unspent() {
   pool_->ReleaseUnused();
   working_space_.shrink_to_fit();
-  arrow_space_.shrink_to_fit();
-  // What malloc keeps of freed blocks is resident all the same.
   ::malloc_trim(0);
 }
 

@@ -19,7 +19,7 @@
 #include "earmark/core/resident_memory.hpp"
 #include "earmark/memory/memory_reservation.hpp"
 #include "earmark/memory/reservation_aware_resource_adaptor.hpp"
-#include "reserved_array.hpp"
+#include "reusing_memory_pool.hpp"
 
 namespace earmark::detail {
 
@@ -48,12 +48,14 @@ class JobMemory {
 
   // A reservation of the budget. Throws: ReservationRefused.
   [[nodiscard]] HostMemoryReservation reserve(std::int64_t bytes, std::string_view label);
-  // Where working space that is not known beforehand comes from: draws on the budget as it grows.
-  [[nodiscard]] HostResource working_space() const { return working_space_.resource(); }
-  // The same for Arrow.
+  // Where working space comes from, Arrow's and ours: draws on the budget as it grows.
   [[nodiscard]] ::arrow::MemoryPool* pool() noexcept { return pool_.get(); }
-  // Gives what working space and Arrow no longer use back to the budget. One thread, while no other allocates.
+  // Lets the pool keep up to `bytes` of freed blocks for reuse.
+  void keep_at_most(std::int64_t bytes) { pool_->keep_at_most(bytes); }
+  // Gives what is no longer used back to the budget and the system. One thread, while no other allocates.
   void give_back_unspent();
+  // Gives back what malloc keeps of freed blocks, if that is much: it is resident all the same.
+  static void trim_heap();
 
  private:
   [[nodiscard]] std::size_t budget_bytes() const noexcept;
@@ -65,8 +67,7 @@ class JobMemory {
   std::atomic<bool> is_planning_{true};
   HostReservationAwareResourceAdaptor budget_;
   HostMemoryReservation working_space_;
-  HostMemoryReservation arrow_space_;
-  std::unique_ptr<::arrow::MemoryPool> pool_;
+  std::unique_ptr<ReusingMemoryPool> pool_;
 };
 
 }  // namespace earmark::detail

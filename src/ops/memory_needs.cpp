@@ -11,6 +11,7 @@ constexpr std::int64_t KiB = 1 << 10;
 constexpr std::int64_t MiB = 1 << 20;
 
 constexpr std::int64_t most_staging = 64 * MiB;  // more makes no longer runs and no better pages
+constexpr std::int64_t most_kept = 16 * MiB;     // two workers' blocks for one chunk, twice
 constexpr std::int64_t least_staging_a_worker = 6 * MiB;
 constexpr std::int64_t metadata_a_chunk = 1536;      // footer and page index of one output column chunk, measured
 constexpr std::int64_t state_a_partition = 4 * KiB;  // page writer and statistics while a column is open, measured
@@ -44,6 +45,10 @@ std::int64_t MemoryNeeds::least_limit(JobMemory const& memory) const {
 std::int64_t MemoryNeeds::staging_bytes(JobMemory const& memory, std::int64_t held) const {
   std::int64_t const available = memory.available_bytes() + held - (held == 0 ? ids_ : 0) - working_ - margin;
   return std::clamp(available, least_staging_, most_staging);
+}
+
+std::int64_t MemoryNeeds::kept_bytes(JobMemory const& memory) const {
+  return std::clamp<std::int64_t>(memory.available_bytes() - ids_ - working_ - margin, 0, most_kept);
 }
 
 std::int64_t MemoryNeeds::after_refusal(JobMemory const& memory) const {

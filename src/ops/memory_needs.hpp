@@ -28,6 +28,8 @@ class MemoryNeeds {
   [[nodiscard]] std::int64_t outside_bytes() const noexcept { return outside_; }
   // Returns: how much staging the job should have now, when it has `held` already.
   [[nodiscard]] std::int64_t staging_bytes(JobMemory const& memory, std::int64_t held = 0) const;
+  // Returns: how much of what was freed may be kept for reuse.
+  [[nodiscard]] std::int64_t kept_bytes(JobMemory const& memory) const;
   [[nodiscard]] std::int64_t read_buffer_bytes() const noexcept { return read_buffer_; }
   // Returns: a limit that will do after the budget refused something that the footers did not tell of.
   [[nodiscard]] std::int64_t after_refusal(JobMemory const& memory) const;

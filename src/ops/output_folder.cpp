@@ -177,6 +177,8 @@ void OutputFolder::publish_into_mount_point() {
   if (overwrite_ == Overwrite::No && !before.empty()) {
     throw OutputError(fmt::format("the output folder '{}' was filled by someone else meanwhile", target_));
   }
+  // The marker goes first, so that it never stands beside half a result.
+  file_system_.remove_all(target_ + "/" + std::string(success_marker));
   for (std::string const& name : before) { file_system_.remove_all(target_ + "/" + name); }
   for (DirectoryEntry const& entry : file_system_.list(hidden_)) {
     file_system_.rename(hidden_ + "/" + entry.name, target_ + "/" + entry.name, IfTargetExists::Replace);

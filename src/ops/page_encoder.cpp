@@ -23,7 +23,7 @@ constexpr std::size_t max_statistic_bytes = 4096;
 // Appends to a growing page body.
 class PageBody {
  public:
-  explicit PageBody(HostResource const& resource) : bytes_(resource) {}
+  explicit PageBody(::arrow::MemoryPool* pool) : bytes_(pool) {}
 
   void clear() noexcept { size_ = 0; }
   // Returns: where to write up to `room` bytes; `commit` says how many were.
@@ -49,8 +49,8 @@ class PageBody {
 // What all encoders share: levels, counts, and the frame of a page.
 class LevelledPageEncoder : public PageEncoder {
  public:
-  LevelledPageEncoder(LeafColumn const& leaf, ::parquet::ColumnDescriptor const& output, HostResource const& resource)
-      : leaf_(leaf), output_(output), body_(resource), levels_(resource) {}
+  LevelledPageEncoder(LeafColumn const& leaf, ::parquet::ColumnDescriptor const& output, ::arrow::MemoryPool* pool)
+      : leaf_(leaf), output_(output), body_(pool), levels_(pool) {}
 
   EncodedPage encode(std::span<Run const> runs, ChunkTotals& totals) final {
     body_.clear();
@@ -144,9 +144,8 @@ class FixedWidthEncoder final : public LevelledPageEncoder {
       std::is_same_v<Type, ::parquet::Int32Type> || std::is_same_v<Type, ::parquet::Int64Type>;
 
  public:
-  FixedWidthEncoder(LeafColumn const& leaf, ::parquet::ColumnDescriptor const& output, HostResource const& resource,
-                    ::arrow::MemoryPool* pool)
-      : LevelledPageEncoder(leaf, output, resource), pool_(pool) {
+  FixedWidthEncoder(LeafColumn const& leaf, ::parquet::ColumnDescriptor const& output, ::arrow::MemoryPool* pool)
+      : LevelledPageEncoder(leaf, output, pool), pool_(pool) {
     if constexpr (is_integer) {
       delta_ = ::parquet::MakeTypedEncoder<Type>(Encoding::DELTA_BINARY_PACKED, false, &output, pool);
     }
@@ -215,9 +214,8 @@ class FixedWidthEncoder final : public LevelledPageEncoder {
 // Fixed-length byte arrays, plain.
 class FixedBytesEncoder final : public LevelledPageEncoder {
  public:
-  FixedBytesEncoder(LeafColumn const& leaf, ::parquet::ColumnDescriptor const& output, HostResource const& resource,
-                    ::arrow::MemoryPool* pool)
-      : LevelledPageEncoder(leaf, output, resource), pool_(pool), pointers_(resource) {}
+  FixedBytesEncoder(LeafColumn const& leaf, ::parquet::ColumnDescriptor const& output, ::arrow::MemoryPool* pool)
+      : LevelledPageEncoder(leaf, output, pool), pool_(pool), pointers_(pool) {}
 
   ChunkTotals begin_chunk() const override {
     ChunkTotals totals;
@@ -387,8 +385,8 @@ template <class Index>
 class IndexEncoder final : public LevelledPageEncoder {
  public:
   IndexEncoder(LeafColumn const& leaf, ::parquet::ColumnDescriptor const& output, Dictionary const& dictionary,
-               HostResource const& resource)
-      : LevelledPageEncoder(leaf, output, resource), dictionary_(dictionary), indices_(resource) {
+               ::arrow::MemoryPool* pool)
+      : LevelledPageEncoder(leaf, output, pool), dictionary_(dictionary), indices_(pool) {
     if (!dictionary.values().empty()) {
       bit_width_ = bit_width_for(static_cast<std::uint32_t>(dictionary.values().size() - 1));
     }
@@ -469,24 +467,23 @@ class IndexEncoder final : public LevelledPageEncoder {
 
 std::unique_ptr<PageEncoder> make_page_encoder(LeafColumn const& leaf, ::parquet::ColumnDescriptor const& output,
                                                ValueForm form, Dictionary const* dictionary,
-                                               HostResource const& resource, ::arrow::MemoryPool* pool) {
+                                               ::arrow::MemoryPool* pool) {
   using ::parquet::Type;
   if (form == ValueForm::Index1) {
-    return std::make_unique<IndexEncoder<std::uint8_t>>(leaf, output, *dictionary, resource);
+    return std::make_unique<IndexEncoder<std::uint8_t>>(leaf, output, *dictionary, pool);
   }
   if (form == ValueForm::Index2) {
-    return std::make_unique<IndexEncoder<std::uint16_t>>(leaf, output, *dictionary, resource);
+    return std::make_unique<IndexEncoder<std::uint16_t>>(leaf, output, *dictionary, pool);
   }
   switch (output.physical_type()) {
-    case Type::BOOLEAN:
-      return std::make_unique<FixedWidthEncoder<::parquet::BooleanType>>(leaf, output, resource, pool);
-    case Type::INT32: return std::make_unique<FixedWidthEncoder<::parquet::Int32Type>>(leaf, output, resource, pool);
-    case Type::INT64: return std::make_unique<FixedWidthEncoder<::parquet::Int64Type>>(leaf, output, resource, pool);
-    case Type::INT96: return std::make_unique<FixedWidthEncoder<::parquet::Int96Type>>(leaf, output, resource, pool);
-    case Type::FLOAT: return std::make_unique<FixedWidthEncoder<::parquet::FloatType>>(leaf, output, resource, pool);
-    case Type::DOUBLE: return std::make_unique<FixedWidthEncoder<::parquet::DoubleType>>(leaf, output, resource, pool);
-    case Type::FIXED_LEN_BYTE_ARRAY: return std::make_unique<FixedBytesEncoder>(leaf, output, resource, pool);
-    default: return std::make_unique<BytesEncoder>(leaf, output, resource);
+    case Type::BOOLEAN: return std::make_unique<FixedWidthEncoder<::parquet::BooleanType>>(leaf, output, pool);
+    case Type::INT32: return std::make_unique<FixedWidthEncoder<::parquet::Int32Type>>(leaf, output, pool);
+    case Type::INT64: return std::make_unique<FixedWidthEncoder<::parquet::Int64Type>>(leaf, output, pool);
+    case Type::INT96: return std::make_unique<FixedWidthEncoder<::parquet::Int96Type>>(leaf, output, pool);
+    case Type::FLOAT: return std::make_unique<FixedWidthEncoder<::parquet::FloatType>>(leaf, output, pool);
+    case Type::DOUBLE: return std::make_unique<FixedWidthEncoder<::parquet::DoubleType>>(leaf, output, pool);
+    case Type::FIXED_LEN_BYTE_ARRAY: return std::make_unique<FixedBytesEncoder>(leaf, output, pool);
+    default: return std::make_unique<BytesEncoder>(leaf, output, pool);
   }
 }
 

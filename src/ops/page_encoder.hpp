@@ -72,8 +72,7 @@ class PageEncoder {
 // `dictionary` is null for a column without one; it must outlive the encoder.
 [[nodiscard]] std::unique_ptr<PageEncoder> make_page_encoder(LeafColumn const& leaf,
                                                              ::parquet::ColumnDescriptor const& output, ValueForm form,
-                                                             Dictionary const* dictionary, HostResource const& resource,
-                                                             ::arrow::MemoryPool* pool);
+                                                             Dictionary const* dictionary, ::arrow::MemoryPool* pool);
 
 // Returns: the part of `block` that belongs to `partition`.
 [[nodiscard]] Run run_of(Block const& block, std::size_t partition, ValueForm form, int type_length) noexcept;

@@ -223,8 +223,9 @@ std::optional<Difference> difference(::parquet::schema::Node const& a, ::parquet
   auto const here = [&](std::string_view what, auto const& expected, auto const& found) {
     return Difference{fmt::format("column '{}': {} is {} instead of {}", path, what, found, expected), path};
   };
-  if (a.name() != b.name()) { return here("name", "'" + a.name() + "'", "'" + b.name() + "'"); }
-  if (a.repetition() != b.repetition()) {
+  bool const is_root = a.parent() == nullptr;  // its name and repetition mean nothing: every writer has its own
+  if (!is_root && a.name() != b.name()) { return here("name", "'" + a.name() + "'", "'" + b.name() + "'"); }
+  if (!is_root && a.repetition() != b.repetition()) {
     auto const text = [](auto const& node) {
       return node.is_required() ? "required" : node.is_optional() ? "optional (nullable)" : "repeated";
     };

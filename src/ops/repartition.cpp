@@ -54,10 +54,10 @@ struct Window {
   std::vector<WindowGroup> groups;
   std::vector<RowGroupRef> refs;  // the same row groups
 
-  void add(std::span<RowGroupRef const> added, std::size_t id_width, HostResource const& resource) {
+  void add(std::span<RowGroupRef const> added, std::size_t id_width, ::arrow::MemoryPool* pool) {
     std::size_t rows = 0;
     for (RowGroupRef const& group : added) { rows += static_cast<std::size_t>(group.rows); }
-    std::byte* at = ids.emplace_back(resource, rows * id_width).data();
+    std::byte* at = ids.emplace_back(pool, rows * id_width).data();
     for (RowGroupRef const& group : added) {
       groups.push_back({group, at});
       refs.push_back(group);
@@ -139,7 +139,8 @@ class Job {
     }
     memory_.end_planning();
     outside_ = memory_.reserve(needs_->outside_bytes(), "footers and page indices");
-    staging_.emplace(memory_.working_space(), static_cast<std::size_t>(needs_->staging_bytes(memory_)));
+    staging_.emplace(memory_.pool(), static_cast<std::size_t>(needs_->staging_bytes(memory_)));
+    memory_.keep_at_most(needs_->kept_bytes(memory_));
   }
 
   [[nodiscard]] MemoryNeeds needs_for(std::int64_t window_rows) const {
@@ -175,7 +176,6 @@ class Job {
       files.begin_row_group(counts_);
       for (std::size_t i = 0; i < leaves_.size(); ++i) { run_column(files, window, i); }
       files.end_row_group();
-      memory_.give_back_unspent();
     }
     parallel_for(environment_.executor, workers_, counts_.size(), [&](std::size_t, std::size_t p) { files.finish(p); });
     bytes_out_ = report_->bytes_written().load(std::memory_order_relaxed);
@@ -201,14 +201,19 @@ class Job {
 
   // Staging gives way to what the process came to hold outside of the budget.
   void adapt_staging() {
+    JobMemory::trim_heap();
     memory_.watch();
+    auto const wanted = [&] {
+      return static_cast<std::size_t>(needs_->staging_bytes(memory_, static_cast<std::int64_t>(staging_->size())));
+    };
+    memory_.keep_at_most(needs_->kept_bytes(memory_));
+    if (wanted() >= staging_->size()) { return; }
     memory_.give_back_unspent();
-    auto const wanted =
-        static_cast<std::size_t>(needs_->staging_bytes(memory_, static_cast<std::int64_t>(staging_->size())));
-    if (wanted >= staging_->size()) { return; }
+    std::size_t const smaller = wanted();
+    if (smaller >= staging_->size()) { return; }
     staging_->release();
     memory_.give_back_unspent();
-    staging_->make_room(wanted);
+    staging_->make_room(smaller);
   }
 
   // Pass 0 for the next window.
@@ -218,7 +223,7 @@ class Job {
     for (auto groups = planner_->begin_window(); !groups.empty(); groups = planner_->extend_window(counts_)) {
       std::size_t const first = window.groups.size();
       for (int const column : key_columns_) { input_->will_need(groups, column); }
-      window.add(groups, static_cast<std::size_t>(router_->id_width()), memory_.working_space());
+      window.add(groups, static_cast<std::size_t>(router_->id_width()), memory_.pool());
       route(groups, [&](std::size_t i) { return window.groups[first + i].ids; });
     }
     input_->will_need(window.refs, leaves_.front().index);
@@ -232,7 +237,7 @@ class Job {
     std::vector<std::vector<std::int64_t>> counts(workers_);
     parallel_for(environment_.executor, workers_, groups.size(), [&](std::size_t worker, std::size_t i) {
       if (!workers[worker]) {
-        workers[worker] = std::make_unique<RoutingWorker>(memory_.working_space());
+        workers[worker] = std::make_unique<RoutingWorker>(memory_.pool());
         counts[worker].resize(counts_.size());
       }
       router_->route(groups[i], ids_of(i), counts[worker], *workers[worker], needs_->read_buffer_bytes());

@@ -12,26 +12,26 @@ namespace earmark::detail {
 namespace {
 
 constexpr std::int64_t least_kept_size = 64 << 10;  // smaller blocks come from malloc, which keeps its own
+constexpr std::int64_t most_kept_size = 4 << 20;    // larger ones are few, and better exact
 constexpr int steps_a_doubling = 4;                 // sizes are rounded up by a quarter of a power of two at most
 constexpr std::int64_t usual_alignment = 64;
 
+bool is_kept(std::int64_t block) { return block >= least_kept_size && block <= most_kept_size; }
+
 // Returns: what is allocated for `size`, so that blocks of about the same size can replace each other.
 std::int64_t rounded(std::int64_t size) {
-  if (size < least_kept_size) { return size; }
+  if (size < least_kept_size || size > most_kept_size) { return size; }
   auto const step = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(size))) / steps_a_doubling;
-  return size > INT64_MAX - step ? size : (size + step - 1) / step * step;
+  return (size + step - 1) / step * step;
 }
 
 }  // namespace
-
-ReusingMemoryPool::ReusingMemoryPool(std::shared_ptr<::arrow::MemoryPool> below, std::int64_t most_kept_bytes)
-    : below_(std::move(below)), most_kept_bytes_(most_kept_bytes) {}
 
 ReusingMemoryPool::~ReusingMemoryPool() { ReusingMemoryPool::ReleaseUnused(); }
 
 ::arrow::Status ReusingMemoryPool::Allocate(std::int64_t size, std::int64_t alignment, std::uint8_t** out) {
   std::int64_t const block = alignment <= usual_alignment ? rounded(size) : size;
-  if (alignment <= usual_alignment && block >= least_kept_size) {
+  if (alignment <= usual_alignment && is_kept(block)) {
     if (auto* const kept = take_kept(block)) {
       *out = kept;
       return ::arrow::Status::OK();
@@ -61,7 +61,7 @@ void ReusingMemoryPool::Free(std::uint8_t* buffer, std::int64_t size, std::int64
     return;
   }
   std::int64_t const block = rounded(size);
-  if (block >= least_kept_size) {
+  if (is_kept(block)) {
     MutexLock const lock(mutex_);
     if (kept_bytes_ + block <= most_kept_bytes_) {
       kept_.push_back({buffer, block});
@@ -70,6 +70,16 @@ void ReusingMemoryPool::Free(std::uint8_t* buffer, std::int64_t size, std::int64
     }
   }
   below_->Free(buffer, block, usual_alignment);
+}
+
+void ReusingMemoryPool::keep_at_most(std::int64_t bytes) {
+  bool is_too_much = false;
+  {
+    MutexLock const lock(mutex_);
+    most_kept_bytes_ = bytes;
+    is_too_much = kept_bytes_ > bytes;
+  }
+  if (is_too_much) { ReleaseUnused(); }
 }
 
 void ReusingMemoryPool::ReleaseUnused() {

@@ -11,6 +11,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "earmark/core/thread_annotations.hpp"
@@ -19,8 +21,8 @@ namespace earmark::detail {
 
 class ReusingMemoryPool final : public ::arrow::MemoryPool {
  public:
-  // `most_kept_bytes`: how much it may keep.
-  ReusingMemoryPool(std::shared_ptr<::arrow::MemoryPool> below, std::int64_t most_kept_bytes);
+  // Keeps nothing until `keep_at_most` allows it.
+  explicit ReusingMemoryPool(std::shared_ptr<::arrow::MemoryPool> below) : below_(std::move(below)) {}
   ~ReusingMemoryPool() override;
 
   using ::arrow::MemoryPool::Allocate;
@@ -30,6 +32,8 @@ class ReusingMemoryPool final : public ::arrow::MemoryPool {
   ::arrow::Status Reallocate(std::int64_t old_size, std::int64_t new_size, std::int64_t alignment,
                              std::uint8_t** pointer) override;
   void Free(std::uint8_t* buffer, std::int64_t size, std::int64_t alignment) override;
+  // Keeps up to `bytes` from now on, and gives back what is kept beyond that.
+  void keep_at_most(std::int64_t bytes);
   // Gives back what is kept.
   void ReleaseUnused() override;
   std::int64_t bytes_allocated() const override { return below_->bytes_allocated(); }
@@ -46,8 +50,8 @@ class ReusingMemoryPool final : public ::arrow::MemoryPool {
   [[nodiscard]] std::uint8_t* take_kept(std::int64_t size);
 
   std::shared_ptr<::arrow::MemoryPool> below_;
-  std::int64_t most_kept_bytes_;
   Mutex mutex_;
+  std::int64_t most_kept_bytes_ EARMARK_GUARDED_BY(mutex_){0};
   std::vector<Block> kept_ EARMARK_GUARDED_BY(mutex_);
   std::int64_t kept_bytes_ EARMARK_GUARDED_BY(mutex_){0};
 };

@@ -120,13 +120,13 @@ std::vector<int> find_key_columns(ParquetInput const& input, std::vector<std::st
   return columns;
 }
 
-RoutingWorker::RoutingWorker(HostResource const& resource)
-    : definition(resource, batch_rows),
-      values(resource, batch_rows * sizeof(::parquet::ByteArray)),
-      value_hashes(resource, batch_rows),
-      column_hashes(resource, batch_rows),
-      row_hashes(resource, batch_rows),
-      ids(resource, batch_rows * sizeof(PartitionId)) {}
+RoutingWorker::RoutingWorker(::arrow::MemoryPool* pool)
+    : definition(pool, batch_rows),
+      values(pool, batch_rows * sizeof(::parquet::ByteArray)),
+      value_hashes(pool, batch_rows),
+      column_hashes(pool, batch_rows),
+      row_hashes(pool, batch_rows),
+      ids(pool, batch_rows * sizeof(PartitionId)) {}
 
 RowRouter::RowRouter(ParquetInput const& input, std::vector<int> const& key_columns, std::int64_t partitions)
     : input_(input), function_(static_cast<std::uint32_t>(partitions)), id_width_(id_width_for(partitions)) {

@@ -44,7 +44,7 @@ enum class KeyKind {
 
 // Working space of one worker.
 struct RoutingWorker {
-  explicit RoutingWorker(HostResource const& resource);
+  explicit RoutingWorker(::arrow::MemoryPool* pool);
   ReservedArray<std::int16_t> definition;
   ReservedArray<std::byte> values;
   ReservedArray<std::uint32_t> value_hashes;
