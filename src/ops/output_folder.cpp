@@ -127,19 +127,21 @@ void OutputFolder::make_hidden_folder() {
       if (error.error_number() != EEXIST) { throw; }  // someone else made it meanwhile: theirs to remove
     }
   }
+  constexpr unsigned most_attempts = 1000;
   for (unsigned attempt = 0;; ++attempt) {
     std::string const path = fmt::format("{}/{}{}-{}", hidden_parent(), hidden_prefix(), ::getpid(), attempt);
     try {
       file_system_.create_directory(path, folder_mode);
     }
     catch (FileSystemError const& error) {
-      if (error.error_number() == EEXIST && attempt < 1000) { continue; }
+      if (error.error_number() == EEXIST && attempt < most_attempts) { continue; }
       throw;
     }
     hidden_ = path;
     // Between making and locking, another job may have taken the folder for a dead one's; then it is gone: make
     // another.
     if ((lock_ = file_system_.try_lock(path))) { return; }
+    if (attempt == most_attempts) { throw FileSystemError("lock", path, EWOULDBLOCK); }
     hidden_.clear();
   }
 }

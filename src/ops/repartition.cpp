@@ -111,6 +111,9 @@ class Job {
     router_.emplace(*input_, key_columns_, options_.partitions);
     planner_.emplace(input_->row_groups(), input_->total_rows(), options_.partitions,
                      rows_of_full_row_group(*input_, options_.row_group_bytes));
+    for (LeafColumn const& leaf : leaves_) {
+      compression_.push_back(output_compression(*input_, leaf.index, options_.compression));
+    }
     report_.emplace(options_, environment_.clock, memory_, *input_, leaves_.size());
     admit();
     OutputFolder folder(environment_.file_system, options_.output, options_.overwrite, paths, options_.inputs);
@@ -164,11 +167,7 @@ class Job {
   }
 
   void write_files(OutputFolder const& folder) {
-    std::vector<Compression> compression;
-    for (LeafColumn const& leaf : leaves_) {
-      compression.push_back(output_compression(*input_, leaf.index, options_.compression));
-    }
-    PartitionFiles files(environment_.file_system, folder, options_.partitions, schema_, compression,
+    PartitionFiles files(environment_.file_system, folder, options_.partitions, schema_, compression_,
                          input_->first_footer(), workers_, memory_.pool(), report_->bytes_written());
     counts_.assign(static_cast<std::size_t>(options_.partitions), 0);
     while (!planner_->done()) {
@@ -271,6 +270,7 @@ class Job {
   std::optional<ParquetInput> input_;
   std::vector<LeafColumn> leaves_;
   std::shared_ptr<::parquet::SchemaDescriptor const> schema_;
+  std::vector<Compression> compression_;  // of each leaf column
   std::vector<int> key_columns_;
   std::optional<RowRouter> router_;
   std::optional<WindowPlanner> planner_;

@@ -38,7 +38,9 @@ double arrow_bytes_a_row(ParquetInput const& input) {
 
 std::int64_t rows_of_full_row_group(ParquetInput const& input, std::optional<std::int64_t> row_group_bytes) {
   double const a_row = std::max(arrow_bytes_a_row(input), 1.0);
-  auto const rows = static_cast<std::int64_t>(static_cast<double>(row_group_bytes.value_or(full_group_bytes)) / a_row);
+  double const fitting = static_cast<double>(row_group_bytes.value_or(full_group_bytes)) / a_row;
+  constexpr double most_rows = 1e15;  // beyond any file, and exact in both types
+  auto const rows = static_cast<std::int64_t>(std::min(fitting, most_rows));
   return std::max<std::int64_t>(1, row_group_bytes ? rows : std::min(rows, full_group_rows));
 }
 
