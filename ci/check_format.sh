@@ -8,6 +8,6 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 mode=(--dry-run --Werror)
 [[ ${1:-} == --fix ]] && mode=(-i)
-mapfile -t sources < <(find include src tests bench -name '*.hpp' -o -name '*.cpp' 2>/dev/null | sort)
+mapfile -t sources < <(find include src tests bench -name '*.hpp' -o -name '*.cu' -o -name '*.cpp' 2>/dev/null | sort)
 .venv/bin/clang-format "${mode[@]}" "${sources[@]}"
 echo "check_format: ${#sources[@]} files"

@@ -41,7 +41,7 @@ def check_headers():
 
 def check_lists():
     files = 0
-    for top, suffixes in (("src", (".cpp",)), ("tests", ("_test.cpp", "_test.py")), ("bench", ("_bench.cpp",))):
+    for top, suffixes in (("src", (".cpp",)), ("tests", ("_test.cpp", "_test.cu", "_test.py")), ("bench", ("_bench.cpp",))):
         for folder in sorted((root / top).iterdir() if (root / top).exists() else []):
             build = folder / "CMakeLists.txt"
             if not folder.is_dir() or folder.name == "consumer":

@@ -11,6 +11,7 @@
 #     PRECOMPILE <arrow/api.h>)                           # heavy foreign headers, only where several units need them
 #   earmark_add_program(earmark SOURCES main.cpp DEPENDS earmark::ops)
 #   earmark_add_test(core bytes LIBRARIES earmark::core)  # tests/core/bytes_test.cpp; its cases are core.Suite.Case
+#   earmark_add_cuda_test(memory on_device LIBRARIES earmark::memory)  # tests/memory/on_device_test.cu, label gpu
 #   earmark_add_python_test(cli bad_input)                # tests/cli/bad_input_test.py, run by pytest: cli.bad_input
 #   earmark_add_benchmark(memory reservation LIBRARIES earmark::memory)  # bench/memory/reservation_bench.cpp
 include(GoogleTest)
@@ -70,6 +71,24 @@ function(earmark_add_test floor name)
   earmark_compile_settings(${target})
   gtest_discover_tests(${target} TEST_PREFIX ${floor}. DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
                        PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS ${floor} ENVIRONMENT "${EARMARK_TEST_ENVIRONMENT}")
+endfunction()
+
+# The test skips, with a reason, what it cannot do without a GPU. All of them: target earmark_cuda_tests.
+function(earmark_add_cuda_test floor name)
+  if(NOT EARMARK_BUILD_TESTS OR NOT EARMARK_CUDA)
+    return()
+  endif()
+  cmake_parse_arguments(PARSE_ARGV 2 arg "" "" "LIBRARIES")
+  earmark_refuse_leftovers("${arg_UNPARSED_ARGUMENTS}")
+  set(target ${floor}_${name}_test)
+  add_executable(${target} "${PROJECT_SOURCE_DIR}/tests/${floor}/${name}_test.cu")
+  set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/tests")
+  target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/tests")
+  target_link_libraries(${target} PRIVATE ${arg_LIBRARIES} GTest::gtest_main)
+  earmark_cuda_compile_settings(${target})
+  add_dependencies(earmark_cuda_tests ${target})
+  gtest_discover_tests(${target} TEST_PREFIX ${floor}. DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
+                       PROPERTIES TIMEOUT 120 LABELS gpu)
 endfunction()
 
 # The test gets EARMARK_BIN (folder of the programs) and EARMARK_SANITIZE in its environment.

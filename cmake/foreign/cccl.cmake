@@ -20,5 +20,9 @@ if(NOT TARGET earmark::cccl)
     message(FATAL_ERROR "${EARMARK_CCCL_INCLUDE} has CCCL '${earmark_cccl_version}'; 3005000 or newer is needed")
   endif()
   add_library(earmark::cccl INTERFACE IMPORTED)
-  target_include_directories(earmark::cccl INTERFACE "${EARMARK_CCCL_INCLUDE}" "${EARMARK_CUDA_INCLUDE}")
+  # A CUDA compiler brings run-time headers of its own version, which it must see, and a CCCL that may be older and must
+  # not win: it may search its own folders before system folders, which an imported target's are, hence the plain -I.
+  target_include_directories(earmark::cccl INTERFACE
+    "$<$<COMPILE_LANGUAGE:CXX>:${EARMARK_CCCL_INCLUDE}>" "$<$<COMPILE_LANGUAGE:CXX>:${EARMARK_CUDA_INCLUDE}>")
+  target_compile_options(earmark::cccl INTERFACE "$<$<COMPILE_LANGUAGE:CUDA>:-I${EARMARK_CCCL_INCLUDE}>")
 endif()

@@ -25,7 +25,8 @@ int main(int argc, char** argv) try {
   options.memory_bytes = 256_MiB;
   earmark::RepartitionResult const done = earmark::repartition(options, {pool, clock, files});
   std::cout << done.rows << " rows in " << done.files << " files\n";
-} catch (std::exception const& error) {
+}
+catch (std::exception const& error) {
   std::cerr << error.what() << '\n';
   return 1;
 }

@@ -45,7 +45,8 @@ int main() {
     try {
       rmm::device_buffer const third{1024, stream, reservation};
       return EXIT_FAILURE;
-    } catch (rmm::out_of_memory const& error) {
+    }
+    catch (rmm::out_of_memory const& error) {
       std::cout << "refused: " << error.what() << '\n';
     }
   }
