@@ -35,7 +35,7 @@ std::optional<std::int64_t> parse_unit(std::string_view unit) {
   std::string text(unit);
   std::transform(text.begin(), text.end(), text.begin(), to_upper);
   if (text.empty() || text == "B") { return 1; }
-  auto const power = std::string_view("KMGT").find(text.front());
+  auto const power = std::string_view("KMGTPE").find(text.front());
   if (power == std::string_view::npos) { return std::nullopt; }
   auto const rest = std::string_view(text).substr(1);
   bool const binary = rest.empty() || rest == "I" || rest == "IB";

@@ -39,8 +39,8 @@ consteval std::size_t operator""_GiB(unsigned long long n) { return n << 30; }
   return static_cast<std::int64_t>((bytes + multiple - 1) & ~(multiple - 1));
 }
 
-// Reads a size as people write it: "512MiB", "1GB", "2g", "1.5GiB", "4096". Binary units: K, Ki, KiB, M, ..., T;
-// decimal units: KB, MB, GB, TB (case is ignored; "B" alone is bytes).
+// Reads a size as people write it: "512MiB", "1GB", "2g", "1.5GiB", "4096". Binary units: K, Ki, KiB, M, ..., E;
+// decimal units: KB, MB, GB, TB, PB, EB (case is ignored; "B" alone is bytes).
 // Returns: bytes, or nothing when the text is no size, is negative, or does not fit in 63 bits.
 [[nodiscard]] std::optional<std::int64_t> parse_bytes(std::string_view text);
 
