@@ -75,7 +75,9 @@ struct RawRepartition {
       ->add_option("--compression", raw.compression,
                    "snappy, zstd[:LEVEL], lz4, gzip, brotli or none (default: each column's own)")
       ->type_name("CODEC");
-  command->add_option("--row-group-bytes", raw.row_group_bytes, "Arrow bytes at which a row group is full")
+  command
+      ->add_option("--row-group-bytes", raw.row_group_bytes,
+                   "Arrow bytes at which a row group is full (default: 64MiB or 122880 rows)")
       ->type_name("SIZE");
   command->add_flag("--overwrite", raw.overwrite, "Replace the output folder, whatever is in it");
   command->add_option("--progress", raw.progress, "auto (on a terminal), always or never")->type_name("WHEN");

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <new>
+#include <system_error>
 #include <utility>
 
 #include "earmark/core/bytes.hpp"
@@ -46,6 +47,18 @@ constexpr auto defect_hint =
   return {.kind = "interrupted", .exit_code = exit_code, .message = error.what()};
 }
 
+// What std::thread throws where limits on threads, memory or address space leave no room for another thread.
+[[nodiscard]] bool is_about_threads(std::system_error const& error) {
+  return error.code() == std::errc::resource_unavailable_try_again;
+}
+
+[[nodiscard]] Failure thread_failure(std::system_error const& error) {
+  return {.kind = "internal",
+          .exit_code = ExitCode::Defect,
+          .message = fmt::format("the system starts no more threads ({})", error.what()),
+          .hint = "pass fewer --threads, or raise the limits of processes and of address space (ulimit -u, ulimit -v)"};
+}
+
 [[nodiscard]] Failure internal_failure(std::string message) {
   return {.kind = "internal", .exit_code = ExitCode::Defect, .message = std::move(message), .hint = defect_hint};
 }
@@ -79,6 +92,9 @@ Failure describe(std::exception_ptr const& error, StopCause cause) {
             .exit_code = ExitCode::Memory,
             .message = fmt::format("the system gave no memory ({})", memory.what()),
             .hint = "give the process more memory, or a larger --memory"};
+  }
+  catch (std::system_error const& system) {
+    return is_about_threads(system) ? thread_failure(system) : internal_failure(system.what());
   }
   catch (std::exception const& other) {
     return internal_failure(other.what());

@@ -90,5 +90,5 @@ namespace {
 
 int main(int argument_count, char** arguments) {
   earmark::cli::prepare_process();
-  return earmark::cli::run_command(argument_count, arguments);
+  earmark::cli::end_process(earmark::cli::run_command(argument_count, arguments));
 }

@@ -51,7 +51,16 @@ void prepare_process() noexcept {
   prepare_allocator();
   open_closed_descriptors();
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGXFSZ, SIG_IGN);
   raise_open_files();
+}
+
+void end_process(int exit_code) noexcept {
+#ifdef EARMARK_RUN_EXIT_HANDLERS
+  std::exit(exit_code);
+#else
+  ::_exit(exit_code);
+#endif
 }
 
 Written write_all(int descriptor, std::string_view text) noexcept {

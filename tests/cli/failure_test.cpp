@@ -10,6 +10,7 @@
 #include <new>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 
 #include "earmark/core/file_system.hpp"
 #include "earmark/ops/errors.hpp"
@@ -53,6 +54,16 @@ TEST(Failure, TellsTheLeastMemoryInAFormThatCanBePasted) {
   EXPECT_EQ(failure.least_bytes, (93 << 20) - 5);
   EXPECT_EQ(failure.limit_bytes, 1 << 20);
   EXPECT_NE(failure_text(failure).find("--memory 93MiB"), std::string::npos) << failure_text(failure);
+}
+
+TEST(Failure, TellsOfThreadsThatDoNotStartAndCallsThatNoDefect) {
+  auto const failure = describe(std::system_error(EAGAIN, std::generic_category()));
+  EXPECT_EQ(static_cast<int>(failure.exit_code), 1);
+  auto const text = failure_text(failure);
+  EXPECT_NE(text.find("threads"), std::string::npos) << text;
+  EXPECT_EQ(text.find("defect"), std::string::npos) << text;
+  EXPECT_NE(failure_text(describe(std::system_error(EINVAL, std::generic_category()))).find("defect"),
+            std::string::npos);
 }
 
 TEST(Failure, TextIsOneOrTwoWholeLines) {

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from earmark_command import (Running, earmark, expect_refusal, program, repartition, repartition_arguments,
-                             snapshot)
+                             snapshot, unsanitized)
 from parquet_data import check_result, kept_file, numbered, part_names, write
 
 
@@ -185,6 +185,53 @@ def test_too_few_descriptors_are_an_error_of_the_file_system_or_enough(tmp_path,
     if outcome.code != 0:
         assert outcome.code == 5 and "Too many open files" in outcome.stderr, outcome
         assert sorted(os.listdir(tmp_path)) == ["in.parquet"]
+
+
+def test_a_limit_on_the_size_of_files_is_an_error_of_the_file_system(tmp_path, big):
+    import resource
+    arguments = repartition_arguments(big, "k", 3, tmp_path / "out")
+    outcome = earmark(*arguments, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20)))
+    assert outcome.code == 5 and "File too large" in outcome.stderr, outcome
+    assert os.listdir(tmp_path) == []
+
+
+@unsanitized
+def test_a_limit_on_the_address_space_is_told_and_never_a_crash(tmp_path, small):
+    import resource
+    # The least of these lets no thread start, or not even the program: then the loader says so, with code 127.
+    for mebibytes in (52, 56, 60, 64, 72, 80, 96, 112, 136, 160):
+        limit = mebibytes << 20
+        outcome = earmark(*repartition_arguments(small, "k", 3, tmp_path / "out"), "--threads", 4, "--overwrite",
+                          preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)))
+        assert outcome.code in (0, 1, 4, 127), outcome
+        assert "defect" not in outcome.stderr, outcome
+        assert outcome.code == 0 or outcome.stderr != "", outcome
+        assert set(os.listdir(tmp_path)) <= {"in.parquet", "out"}
+
+
+def test_a_file_that_disappears_before_the_end_is_an_error_of_the_file_system(tmp_path, big):
+    with Running(*repartition_arguments(big, "k", 8, tmp_path / "out")) as running:
+        hidden = wait_for_hidden_folder(tmp_path, running.process)
+        place = tmp_path / hidden[0]
+        os.remove(place / sorted(os.listdir(place))[0])
+        outcome = running.wait()
+    assert outcome.code == 5, outcome
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_file_that_comes_where_the_output_was_to_be_stays(tmp_path, big):
+    with Running(*repartition_arguments(big, "k", 8, tmp_path / "out"), "--overwrite") as running:
+        wait_for_hidden_folder(tmp_path, running.process)
+        (tmp_path / "out").write_text("theirs")
+        outcome = running.wait()
+    assert outcome.code == 2 and "folder" in outcome.stderr, outcome
+    assert snapshot(tmp_path) == {"out": b"theirs"}
+
+
+@pytest.mark.parametrize("length", [240, 255])
+def test_the_output_may_have_a_long_name(tmp_path, small, length):
+    repartition(small, "k", 3, tmp_path / ("n" * length))
+    assert sorted(os.listdir(tmp_path)) == ["in.parquet", "n" * length]
 
 
 def test_an_output_folder_that_disappears_is_an_error_of_the_file_system(tmp_path, big):

@@ -42,6 +42,8 @@ TEST(ColumnList, RefusesWhatIsIncomplete) {
 TEST(Size, IsReadInBytes) {
   EXPECT_EQ(parse_size("--memory", "512MiB"), 512 << 20);
   EXPECT_EQ(parse_size("--memory", "1"), 1);
+  EXPECT_EQ(parse_size("--memory", "1PiB"), 1LL << 50);
+  EXPECT_EQ(parse_size("--row-group-bytes", "1EiB"), 1LL << 60);
 }
 
 TEST(Size, RefusesNothingNegativeTooMuchAndNoSizes) {

@@ -43,6 +43,7 @@ def test_help_has_examples_and_names_what_works_and_nothing_else():
         "--by", "--partitions", "--output", "--memory", "--threads", "--compression", "--row-group-bytes",
         "--overwrite", "--progress", "--json"}
     assert "admission" not in text
+    assert "default: 64MiB or 122880 rows" in " ".join(text.split())
 
 
 @pytest.mark.parametrize("missing", ["--by", "--partitions", "--output", "--memory"])
@@ -60,6 +61,13 @@ def test_no_input_is_refused(tmp_path):
                                     "auto", "80%", "1e400", "nan"])
 def test_a_size_that_is_none_is_refused(tmp_path, source, memory):
     expect_refusal("usage", repartition_arguments(source, "k", 4, tmp_path / "out", memory), tmp_path, "--memory")
+
+
+def test_sizes_may_be_as_large_as_63_bits(tmp_path, source):
+    for memory in ("1PiB", "7EiB", "9EB"):
+        arguments = repartition_arguments(source, "k", 2, tmp_path / "out", memory, "--overwrite")
+        outcome = earmark(*arguments, "--row-group-bytes", "1EiB")
+        assert outcome.code == 0, outcome
 
 
 @pytest.mark.parametrize("partitions", ["0", "-1", "2147483648", "99999999999999999999", "4.5", "four", ""])
