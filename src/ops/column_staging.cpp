@@ -25,6 +25,18 @@ std::size_t read_width(StagingPlan const& plan) noexcept {
   return is_index(plan.form) ? sizeof(std::int32_t) : plan.leaf->read_width();
 }
 
+// Returns: whether each entry that continues a list has an element there, and so has the entry before it: a list that
+// is null or empty ends with its only entry. The first entry begins a record.
+bool levels_agree(LeafColumn const& leaf, std::int16_t const* definition, std::int16_t const* repetition,
+                  std::size_t entries) noexcept {
+  std::int16_t const* const least = leaf.definition_of_repetition.data();
+  bool agree = true;
+  for (std::size_t i = 1; i < entries; ++i) {
+    agree &= std::min(definition[i - 1], definition[i]) >= least[repetition[i]];
+  }
+  return agree;
+}
+
 }  // namespace
 
 // ---------------------------------------------------------------------------------------------------- DecodedBatch
@@ -297,6 +309,10 @@ StagingSlot::BlockShape<Id> StagingSlot::shape_of(ParquetInput const& input, Sta
   shape.entry_ids = ids_of_entries<Id>(plan, group, worker, entries, shape.rows);
   if (static_cast<std::int64_t>(shape.entry_ids.size()) != entries) {
     input.fail(group.group, plan.leaf->index, "its rows do not agree with the footer");
+  }
+  if (plan.leaf->max_repetition > 0 &&
+      !levels_agree(*plan.leaf, batch_->definition(), batch_->repetition(), shape.entry_ids.size())) {
+    input.fail(group.group, plan.leaf->index, "its levels contradict each other");
   }
   shape.value_ids = ids_of_values<Id>(plan, worker, shape.entry_ids);
   shape.has_nulls = shape.value_ids.size() != shape.entry_ids.size();

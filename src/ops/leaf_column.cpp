@@ -49,6 +49,18 @@ ValueForm form_of(Type::type input, Type::type output) {
   }
 }
 
+std::vector<std::int16_t> definition_of_repetition(Node const& leaf) {
+  std::vector<Node const*> path;  // without the root, which has no level
+  for (Node const* node = &leaf; node->parent() != nullptr; node = node->parent()) { path.push_back(node); }
+  std::vector<std::int16_t> result{0};
+  std::int16_t definition = 0;
+  for (auto node = path.rbegin(); node != path.rend(); ++node) {
+    if (!(*node)->is_required()) { ++definition; }
+    if ((*node)->is_repeated()) { result.push_back(definition); }
+  }
+  return result;
+}
+
 bool has_changed_leaf(::parquet::SchemaDescriptor const& schema) {
   for (int i = 0; i < schema.num_columns(); ++i) {
     auto const& node = static_cast<PrimitiveNode const&>(*schema.Column(i)->schema_node());
@@ -122,6 +134,7 @@ std::vector<LeafColumn> leaf_columns(::parquet::SchemaDescriptor const& input) {
     leaf.type_length = descriptor->type_length();
     leaf.max_definition = descriptor->max_definition_level();
     leaf.max_repetition = descriptor->max_repetition_level();
+    leaf.definition_of_repetition = definition_of_repetition(*descriptor->schema_node());
     leaf.form = form_of(leaf.input_type, leaf.output_type);
     if (leaf.max_definition > max_level || leaf.max_repetition > max_level) {
       throw InputError(fmt::format("column '{}' is nested deeper than {} levels", leaf.name, max_level), {}, leaf.name);

@@ -36,6 +36,8 @@ struct LeafColumn {
   int type_length{0};  // of fixed-length byte arrays
   std::int16_t max_definition{0};
   std::int16_t max_repetition{0};
+  // For each repetition level r the least definition level of an entry with an element at list depth r; 0 for r = 0.
+  std::vector<std::int16_t> definition_of_repetition;
   ValueForm form{};  // without a dictionary
 
   // Returns: bytes of one value in the reader's array.

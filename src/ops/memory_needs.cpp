@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "page_sizes.hpp"
+
 namespace earmark::detail {
 namespace {
 
@@ -12,29 +14,112 @@ constexpr std::int64_t MiB = 1 << 20;
 
 constexpr std::int64_t most_staging = 64 * MiB;  // more makes no longer runs and no better pages
 constexpr std::int64_t most_kept = 16 * MiB;     // two workers' blocks for one chunk, twice
-constexpr std::int64_t least_staging_a_worker = 6 * MiB;
+constexpr std::int64_t least_staging_a_worker = 4 * MiB;
+constexpr std::int64_t least_staging = 6 * MiB;
 constexpr std::int64_t metadata_a_chunk = 1536;      // footer and page index of one output column chunk, measured
 constexpr std::int64_t state_a_partition = 4 * KiB;  // page writer and statistics while a column is open, measured
 constexpr std::int64_t margin = 6 * MiB;             // code pages and small allocations, measured
 constexpr std::int64_t encoding_a_worker = 4 * MiB;  // page body, encoder and compressor for pages of 1 MiB
 constexpr std::int64_t batch_a_worker = 1 * MiB;
-constexpr std::int64_t typical_page = 1 * MiB;
+constexpr std::int64_t usual_page = 1 * MiB;
+constexpr std::int64_t usual_records = 16;  // how many times the average a record of a nested column may be
+
+// A page larger than usual is held compressed, decompressed and as the values of its dictionary while it is decoded;
+// one of its values, which may be almost all of it, is staged, put into a page, and compressed.
+std::int64_t large_page_needs(std::int64_t page_bytes) {
+  constexpr std::int64_t copies_quarters = 25;
+  return std::max<std::int64_t>(page_bytes - usual_page, 0) / 4 * copies_quarters;
+}
 
 std::int64_t round_up_to_mib(std::int64_t bytes) { return (bytes + MiB - 1) / MiB * MiB; }
 
+// Returns: bytes of the column that is largest before compression.
+std::int64_t largest_column_bytes(ParquetInput const& input, std::vector<LeafColumn> const& leaves) {
+  std::int64_t largest = 0;
+  for (LeafColumn const& leaf : leaves) {
+    std::int64_t bytes = 0;
+    for (RowGroupRef const& group : input.row_groups()) {
+      bytes += input.chunk(group, leaf.index)->total_uncompressed_size();
+    }
+    largest = std::max(largest, bytes);
+  }
+  return largest;
+}
+
+// Returns: about how large a record of a nested column may be; 0 for a flat one, whose values are in one page.
+std::int64_t record_bytes(::parquet::ColumnChunkMetaData const& chunk, LeafColumn const& leaf, std::int64_t rows) {
+  if (leaf.max_repetition == 0 || rows == 0) { return 0; }
+  std::int64_t const bytes = chunk.total_uncompressed_size();
+  return std::min(bytes, bytes / rows * usual_records);
+}
+
+// Measured with pages of 1.2 MiB; the default levels of Arrow are 1 for zstd and 8 for brotli.
+std::int64_t working_bytes(Compression const& compression) {
+  switch (compression.codec) {
+    case Compression::Codec::Zstd: {
+      int const level = compression.level.value_or(1);
+      return (level <= 3 ? 2 : level <= 9 ? 12 : level <= 12 ? 22 : 34) * MiB;
+    }
+    case Compression::Codec::Brotli: {
+      int const level = compression.level.value_or(8);
+      return (level <= 8 ? 28 : 38) * MiB;
+    }
+    case Compression::Codec::Gzip: return 1 * MiB;
+    default: return 0;
+  }
+}
+
 }  // namespace
 
-MemoryNeeds::MemoryNeeds(ParquetInput const& input, std::vector<LeafColumn> const& leaves, std::int64_t partitions,
-                         std::size_t workers, int id_width, std::int64_t window_rows) {
-  auto const threads = static_cast<std::int64_t>(workers);
+std::int64_t page_bound(ParquetInput const& input, std::vector<LeafColumn> const& leaves) {
+  std::int64_t largest = 0;
+  for (RowGroupRef const& group : input.row_groups()) {
+    for (LeafColumn const& leaf : leaves) {
+      largest = std::max(largest, input.chunk(group, leaf.index)->total_uncompressed_size());
+    }
+  }
+  return largest;
+}
+
+std::int64_t largest_page_or_record(FileSystem& file_system, ParquetInput const& input,
+                                    std::vector<LeafColumn> const& leaves, LookAt look_at) {
+  std::int64_t largest = 0;
+  for (RowGroupRef const& group : input.row_groups()) {
+    if (group.rows == 0) { continue; }
+    for (LeafColumn const& leaf : leaves) {
+      auto const chunk = input.chunk(group, leaf.index);
+      largest = std::max(largest, record_bytes(*chunk, leaf, group.rows));
+      if (look_at == LookAt::LargeChunks && chunk->total_uncompressed_size() <= std::max(usual_page, largest)) {
+        continue;
+      }
+      largest = std::max(largest, largest_page_bytes(file_system, input, group, leaf.index));
+    }
+  }
+  return largest;
+}
+
+std::int64_t compressor_bytes(std::vector<Compression> const& compression) {
+  std::int64_t most = 0;
+  for (Compression const& column : compression) { most = std::max(most, working_bytes(column)); }
+  return most;
+}
+
+MemoryNeeds::MemoryNeeds(ParquetInput const& input, std::vector<LeafColumn> const& leaves, JobShape const& shape)
+    : shape_(shape) {
+  auto const threads = static_cast<std::int64_t>(shape.workers);
   auto const columns = static_cast<std::int64_t>(leaves.size());
-  std::int64_t const windows = window_rows == 0 ? 1 : (input.total_rows() + window_rows - 1) / window_rows;
-  ids_ = window_rows * id_width;
-  outside_ = partitions * (columns * windows * metadata_a_chunk + state_a_partition);
+  std::int64_t const windows =
+      shape.window_rows == 0 ? 1 : (input.total_rows() + shape.window_rows - 1) / shape.window_rows;
+  std::int64_t const column_bytes = largest_column_bytes(input, leaves);
+  ids_ = shape.window_rows * shape.id_width;
+  outside_ =
+      shape.partitions * (columns * windows * metadata_a_chunk + state_a_partition) + threads * shape.codec_bytes;
   read_buffer_ = 512 * KiB;
   // While a chunk is decoded: the read buffer, one compressed and one decompressed page.
-  working_ = threads * (read_buffer_ + 2 * typical_page + batch_a_worker + encoding_a_worker);
-  least_staging_ = threads * least_staging_a_worker;
+  std::int64_t const page = std::min(shape.page_bytes, usual_page);
+  std::int64_t const encoding = std::min(encoding_a_worker, 1 * MiB + 4 * column_bytes);
+  working_ = threads * (read_buffer_ + 2 * page + batch_a_worker + encoding + large_page_needs(shape.page_bytes));
+  least_staging_ = std::min(std::max(least_staging, threads * least_staging_a_worker), 1 * MiB + 4 * column_bytes);
 }
 
 std::int64_t MemoryNeeds::least_limit(JobMemory const& memory) const {
@@ -49,10 +134,6 @@ std::int64_t MemoryNeeds::staging_bytes(JobMemory const& memory, std::int64_t he
 
 std::int64_t MemoryNeeds::kept_bytes(JobMemory const& memory) const {
   return std::clamp<std::int64_t>(memory.available_bytes() - ids_ - working_ - margin, 0, most_kept);
-}
-
-std::int64_t MemoryNeeds::after_refusal(JobMemory const& memory) const {
-  return round_up_to_mib(std::max(least_limit(memory), memory.limit_bytes() + memory.limit_bytes() / 2));
 }
 
 }  // namespace earmark::detail

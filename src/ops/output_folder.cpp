@@ -5,7 +5,10 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <charconv>
+#include <optional>
 #include <string_view>
 
 #include "earmark/ops/errors.hpp"
@@ -25,6 +28,35 @@ std::pair<std::string, std::string> split(std::string const& path) {
   auto const slash = path.rfind('/');
   if (slash == std::string::npos) { return {".", path}; }
   return {slash == 0 ? "/" : path.substr(0, slash), path.substr(slash + 1)};
+}
+
+// FNV-1a, 64 bits.
+std::uint64_t hash_of(std::string_view text) {
+  std::uint64_t hash = 0xcbf29ce484222325;
+  for (char const c : text) { hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3; }
+  return hash;
+}
+
+// The hidden folder's name is longer than the target's, and names end at 255 bytes.
+// Returns: `name`, or its beginning (of whole characters, as some file systems want UTF-8) and a hash of all of it.
+std::string shortened(std::string const& name) {
+  constexpr std::size_t most_bytes = 200;
+  if (name.size() <= most_bytes) { return name; }
+  std::size_t cut = most_bytes;
+  while (cut > most_bytes - 3 && (static_cast<unsigned char>(name[cut]) & 0xC0U) == 0x80U) { --cut; }
+  return fmt::format("{}~{:016x}", std::string_view(name).substr(0, cut), hash_of(name));
+}
+
+std::string part_name(std::size_t partition) { return fmt::format("part-{:05}.parquet", partition); }
+
+// Returns: the partition whose file has that name, if any.
+std::optional<std::size_t> partition_named(std::string_view name) {
+  constexpr std::string_view before_number = "part-";
+  if (!name.starts_with(before_number)) { return std::nullopt; }
+  std::size_t partition = 0;
+  std::from_chars(name.data() + before_number.size(), name.data() + name.size(), partition);
+  if (part_name(partition) != name) { return std::nullopt; }
+  return partition;
 }
 
 }  // namespace
@@ -103,7 +135,7 @@ std::vector<std::string> OutputFolder::entries_of_target() {
   return names;
 }
 
-std::string OutputFolder::hidden_prefix() const { return "." + name_ + ".earmark-"; }
+std::string OutputFolder::hidden_prefix() const { return fmt::format(".{}.earmark-", shortened(name_)); }
 
 void OutputFolder::remove_stale_folders() {
   std::string const& place = hidden_parent();
@@ -147,10 +179,40 @@ void OutputFolder::make_hidden_folder() {
 }
 
 std::string OutputFolder::part_path(std::int64_t partition) const {
-  return fmt::format("{}/part-{:05}.parquet", hidden_, partition);
+  auto const index = static_cast<std::size_t>(partition);
+  handed_out_.resize(std::max(handed_out_.size(), index + 1));
+  handed_out_[index] = true;
+  return fmt::format("{}/{}", hidden_, part_name(index));
+}
+
+// Whoever cleans up beside the target may have met a file that nothing looks at any more once it is closed.
+void OutputFolder::check_files() {
+  std::vector<bool> missing = handed_out_;
+  for (DirectoryEntry const& entry : file_system_.list(hidden_)) {
+    auto const partition = partition_named(entry.name);
+    if (!partition || *partition >= missing.size() || !missing[*partition] || entry.kind != FileKind::Regular) {
+      throw FileSystemError("publish the output with the foreign", hidden_ + "/" + entry.name, EEXIST);
+    }
+    missing[*partition] = false;
+  }
+  auto const first = std::find(missing.begin(), missing.end(), true);
+  if (first != missing.end()) {
+    auto const partition = static_cast<std::size_t>(first - missing.begin());
+    throw FileSystemError("publish", fmt::format("{}/{}", hidden_, part_name(partition)), ENOENT);
+  }
+}
+
+// An exchange takes whatever stands there, and the clean-up would remove it.
+void OutputFolder::check_target_is_no_file() {
+  auto const status = file_system_.status(target_);
+  if (status && status->kind != FileKind::Directory) {
+    throw OutputError(fmt::format("the output '{}' became something else than a folder meanwhile", target_));
+  }
 }
 
 void OutputFolder::publish() {
+  check_files();
+  check_target_is_no_file();
   if (is_mount_point_) {
     publish_into_mount_point();
     return;

@@ -34,7 +34,9 @@ class OutputFolder {
 
   // Returns: where file `partition` is built.
   [[nodiscard]] std::string part_path(std::int64_t partition) const;
-  // Makes the result appear. Throws: OutputError when the target was filled meanwhile; FileSystemError.
+  // Makes the result appear: the files of all paths that were handed out.
+  // Throws: OutputError when the target was filled, or became something else than a folder, meanwhile; FileSystemError,
+  // also when a file has gone or a foreign one has come.
   void publish();
 
  private:
@@ -46,6 +48,8 @@ class OutputFolder {
   [[nodiscard]] std::string const& hidden_parent() const { return is_mount_point_ ? target_ : parent_; }
   void remove_stale_folders();
   void make_hidden_folder();
+  void check_files();
+  void check_target_is_no_file();
   void publish_into_mount_point();
 
   FileSystem& file_system_;
@@ -56,6 +60,7 @@ class OutputFolder {
   bool is_mount_point_{false};             // then the hidden folder is inside the target, on its disk
   std::vector<std::string> made_parents_;  // missing parents of the target that we created, outermost first
   std::string hidden_;
+  mutable std::vector<bool> handed_out_;  // by partition: whose path was asked for
   std::unique_ptr<DirectoryLock> lock_;
 };
 

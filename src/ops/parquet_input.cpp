@@ -4,7 +4,11 @@
 
 #include <arrow/io/interfaces.h>
 #include <arrow/memory_pool.h>
+#include <arrow/type.h>
+#include <arrow/util/compression.h>
+#include <arrow/util/key_value_metadata.h>
 #include <fmt/format.h>
+#include <parquet/arrow/schema.h>
 #include <parquet/column_page.h>
 #include <parquet/column_reader.h>
 #include <parquet/exception.h>
@@ -137,6 +141,12 @@ class NamedChunkReader final : public ChunkReader {
   int column_;
 };
 
+// Returns: the text of an error in one line; Arrow and Thrift end some with a newline.
+std::string_view cause_of(std::exception const& error) {
+  std::string_view const text(error.what());
+  return text.substr(0, text.find_last_not_of(" \n\r\t") + 1);
+}
+
 // Runs `function`; what Parquet, Arrow or Thrift throws becomes `fail(cause)`, a refusal of memory std::bad_alloc.
 template <class Function, class Fail>
 auto translating(Function&& function, Fail&& fail) {
@@ -151,18 +161,20 @@ auto translating(Function&& function, Fail&& fail) {
   }
   catch (::parquet::ParquetStatusException const& error) {
     if (error.status().IsOutOfMemory()) { throw std::bad_alloc(); }
-    fail(std::string_view(error.what()));
+    fail(cause_of(error));
   }
   catch (std::exception const& error) {
-    fail(std::string_view(error.what()));
+    fail(cause_of(error));
   }
   __builtin_unreachable();
 }
 
 ChunkReader::Count NamedChunkReader::read(std::int64_t max_entries, std::int16_t* definition, std::int16_t* repetition,
                                           void* values) {
-  return translating([&] { return inner_->read(max_entries, definition, repetition, values); },
-                     [&](std::string_view cause) { input_.fail(group_, column_, cause); });
+  Count const count = translating([&] { return inner_->read(max_entries, definition, repetition, values); },
+                                  [&](std::string_view cause) { input_.fail(group_, column_, cause); });
+  if (count.entries == 0) { input_.check_unchanged(group_.file); }
+  return count;
 }
 
 bool is_index_encoding(::parquet::Encoding::type encoding) {
@@ -265,6 +277,57 @@ std::optional<Difference> difference(::parquet::schema::Node const& a, ::parquet
   return Difference{fmt::format("column '{}' is {}", column, is_missing ? "missing" : "extra"), column};
 }
 
+// Returns: the first field where one type is a duration and the other is not the same: Parquet stores durations as
+// plain integers and knows no unit. Other types that share one form in Parquet mean the same.
+std::optional<Difference> duration_difference(::arrow::Field const& a, ::arrow::Field const& b,
+                                              std::string const& path) {
+  auto const& x = *a.type();
+  auto const& y = *b.type();
+  if ((x.id() == ::arrow::Type::DURATION || y.id() == ::arrow::Type::DURATION) && !x.Equals(y)) {
+    return Difference{fmt::format("column '{}': Arrow type is {} instead of {}", path, y.ToString(), x.ToString()),
+                      path};
+  }
+  for (int i = 0; i < std::min(x.num_fields(), y.num_fields()); ++i) {
+    if (auto found = duration_difference(*x.field(i), *y.field(i), path + "." + x.field(i)->name())) { return found; }
+  }
+  return std::nullopt;
+}
+
+// Compares the Arrow schemas that writers may leave beside the Parquet schema, where both files have one.
+std::optional<Difference> duration_difference(::parquet::FileMetaData const& a, ::parquet::FileMetaData const& b) {
+  auto const stored = [](::parquet::FileMetaData const& footer) -> std::string {
+    auto const& metadata = footer.key_value_metadata();
+    return metadata ? metadata->Get("ARROW:schema").ValueOr("") : "";
+  };
+  std::string const x = stored(a);
+  std::string const y = stored(b);
+  if (x.empty() || y.empty() || x == y) { return std::nullopt; }
+  auto const arrow_schema = [](::parquet::FileMetaData const& footer) {
+    std::shared_ptr<::arrow::Schema> schema;
+    PARQUET_THROW_NOT_OK(::parquet::arrow::FromParquetSchema(footer.schema(), ::parquet::ArrowReaderProperties(),
+                                                             footer.key_value_metadata(), &schema));
+    return schema;
+  };
+  auto const first = arrow_schema(a);
+  auto const second = arrow_schema(b);
+  for (int i = 0; i < std::min(first->num_fields(), second->num_fields()); ++i) {
+    auto const& field = *first->field(i);
+    if (auto found = duration_difference(field, *second->field(i), field.name())) { return found; }
+  }
+  return std::nullopt;
+}
+
+constexpr std::string_view encrypted = "it is encrypted, which is not supported";
+
+// Returns: whether the file ends with the mark of an encrypted footer.
+bool has_encrypted_footer(::arrow::io::RandomAccessFile& file) {
+  char mark[4] = {};
+  PARQUET_ASSIGN_OR_THROW(std::int64_t const size, file.GetSize());
+  if (size < static_cast<std::int64_t>(sizeof mark)) { return false; }
+  PARQUET_ASSIGN_OR_THROW(std::int64_t const read, file.ReadAt(size - 4, sizeof mark, mark));
+  return std::string_view(mark, static_cast<std::size_t>(read)) == "PARE";
+}
+
 }  // namespace
 
 // A file and one of its row groups, open for reading.
@@ -287,45 +350,81 @@ auto ParquetInput::reading(RowGroupRef const& group, int column, Function&& func
 
 ParquetInput::ParquetInput(FileSystem& file_system, ::arrow::MemoryPool* pool, std::vector<InputPath> paths)
     : file_system_(file_system), pool_(pool), paths_(std::move(paths)) {
-  for (std::size_t i = 0; i < paths_.size(); ++i) {
-    std::string const& path = paths_[i].path;
+  for (int i = 0; i < static_cast<int>(paths_.size()); ++i) {
     auto const fail_file = [&](std::string_view cause) {
-      throw InputError(fmt::format("cannot read '{}': {}", path, cause), path);
+      throw InputError(fmt::format("cannot read '{}': {}", path(i), cause), path(i));
     };
-    std::unique_ptr<File> file;
-    try {
-      file = file_system_.open_for_reading(path);
-    }
-    catch (FileSystemError const& error) {
-      throw InputError(error.what(), path);
-    }
-    auto const source = std::make_shared<ArrowInputFile>(std::move(file), paths_[i].status.size, pool_);
-    auto footer = translating(
-        [&] { return ::parquet::ParquetFileReader::Open(source, ::parquet::ReaderProperties(pool_))->metadata(); },
-        fail_file);
-    if (footer->schema()->num_columns() == 0) { fail_file("it has no column"); }
-    if (i > 0) {
-      if (auto const found =
-              difference(*metadata_.front()->schema()->schema_root(), *footer->schema()->schema_root(), "")) {
-        throw InputError(
-            fmt::format("the schema of '{}' differs from that of '{}': {}", path, paths_.front().path, found->text),
-            path, found->column);
-      }
-    }
-    for (int group = 0; group < footer->num_row_groups(); ++group) {
-      std::int64_t const rows = translating([&] { return footer->RowGroup(group)->num_rows(); }, fail_file);
-      if (rows < 0) { fail_file(fmt::format("row group {} has {} rows", group, rows)); }
-      row_groups_.push_back({static_cast<int>(i), group, rows});
-      total_rows_ += rows;
-    }
-    total_bytes_ += paths_[i].status.size;
+    auto footer = translating([&] { return read_footer(i); }, fail_file);
+    translating([&] { check_schema(i, *footer); }, fail_file);
+    translating([&] { add_row_groups(i, *footer); }, fail_file);
+    total_bytes_ += paths_[static_cast<std::size_t>(i)].status.size;
     metadata_.push_back(std::move(footer));
   }
 }
 
+std::shared_ptr<::parquet::FileMetaData> ParquetInput::read_footer(int file) const {
+  auto const source = open_file(file);
+  if (has_encrypted_footer(*source)) { throw ::parquet::ParquetException(encrypted); }
+  auto footer = ::parquet::ParquetFileReader::Open(source, ::parquet::ReaderProperties(pool_))->metadata();
+  if (footer->is_encryption_algorithm_set()) { throw ::parquet::ParquetException(encrypted); }
+  return footer;
+}
+
+void ParquetInput::check_schema(int file, ::parquet::FileMetaData const& footer) const {
+  if (footer.schema()->num_columns() == 0) { throw ::parquet::ParquetException("it has no column"); }
+  if (file == 0) { return; }
+  auto found = difference(*first_footer().schema()->schema_root(), *footer.schema()->schema_root(), "");
+  if (!found) { found = duration_difference(first_footer(), footer); }
+  if (!found) { return; }
+  throw InputError(fmt::format("the schema of '{}' differs from that of '{}': {}", path(file), path(0), found->text),
+                   path(file), found->column);
+}
+
+void ParquetInput::add_row_groups(int file, ::parquet::FileMetaData const& footer) {
+  for (int group = 0; group < footer.num_row_groups(); ++group) {
+    std::int64_t const rows = footer.RowGroup(group)->num_rows();
+    if (rows < 0) { throw ::parquet::ParquetException(fmt::format("row group {} has {} rows", group, rows)); }
+    row_groups_.push_back({file, group, rows});
+    total_rows_ += rows;
+  }
+}
+
+std::shared_ptr<::arrow::io::RandomAccessFile> ParquetInput::open_file(int file) const {
+  std::unique_ptr<File> opened;
+  try {
+    opened = file_system_.open_for_reading(path(file));
+  }
+  catch (FileSystemError const& error) {
+    throw InputError(error.what(), path(file));
+  }
+  check_unchanged(file);  // after opening: a file that takes its place later is not the one that is read
+  return std::make_shared<ArrowInputFile>(std::move(opened), paths_[static_cast<std::size_t>(file)].status.size, pool_);
+}
+
+void ParquetInput::check_unchanged(int file) const {
+  FileStatus const& then = paths_[static_cast<std::size_t>(file)].status;
+  std::optional<FileStatus> now;
+  try {
+    now = file_system_.status(path(file));
+  }
+  catch (FileSystemError const& error) {
+    throw InputError(error.what(), path(file));
+  }
+  bool const is_same = now && now->device == then.device && now->inode == then.inode && now->size == then.size &&
+                       now->modified_ns == then.modified_ns;
+  if (!is_same) { throw InputError(fmt::format("'{}' changed while it was read", path(file)), path(file)); }
+}
+
 std::unique_ptr<::parquet::ColumnChunkMetaData> ParquetInput::chunk(RowGroupRef const& group, int column) const {
   return reading(group, column, [&] {
-    return metadata_[static_cast<std::size_t>(group.file)]->RowGroup(group.row_group)->ColumnChunk(column);
+    auto meta = metadata_[static_cast<std::size_t>(group.file)]->RowGroup(group.row_group)->ColumnChunk(column);
+    if (meta->crypto_metadata()) { throw ::parquet::ParquetException(encrypted); }
+    // The codec is decoded at each call: what it cannot be comes out here.
+    if (!::parquet::IsCodecSupported(meta->compression())) {
+      throw ::parquet::ParquetException(fmt::format("its compression codec {} is not supported",
+                                                    ::arrow::util::Codec::GetCodecAsString(meta->compression())));
+    }
+    return meta;
   });
 }
 
@@ -346,21 +445,13 @@ DictionaryUse ParquetInput::dictionary_use(RowGroupRef const& group, int column)
 }
 
 ParquetInput::Opened ParquetInput::open(RowGroupRef const& group, std::int64_t buffer_bytes) const {
-  auto const& input = paths_[static_cast<std::size_t>(group.file)];
   ::parquet::ReaderProperties properties(pool_);
   properties.enable_buffered_stream();
   properties.set_buffer_size(buffer_bytes);
   properties.set_page_checksum_verification(true);  // where the writer left checksums
-  std::unique_ptr<File> file;
-  try {
-    file = file_system_.open_for_reading(input.path);
-  }
-  catch (FileSystemError const& error) {
-    throw InputError(error.what(), input.path);
-  }
-  auto const source = std::make_shared<ArrowInputFile>(std::move(file), input.status.size, pool_);
   Opened opened;
-  opened.file = ::parquet::ParquetFileReader::Open(source, properties, metadata_[static_cast<std::size_t>(group.file)]);
+  opened.file = ::parquet::ParquetFileReader::Open(open_file(group.file), properties,
+                                                   metadata_[static_cast<std::size_t>(group.file)]);
   opened.row_group = opened.file->RowGroup(group.row_group);
   return opened;
 }

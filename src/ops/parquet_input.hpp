@@ -7,6 +7,7 @@
 // construction, `open_chunk`, `read_dictionary` and `will_need` may be called from any thread.
 #pragma once
 
+#include <arrow/io/type_fwd.h>
 #include <parquet/metadata.h>
 #include <parquet/schema.h>
 
@@ -58,7 +59,8 @@ struct DictionaryValues {
 
 class ParquetInput {
  public:
-  // Reads all footers. Throws: InputError for a file that is not Parquet or whose schema differs from the first file's.
+  // Reads all footers. Throws: InputError for a file that is not Parquet, is encrypted, or whose schema differs from
+  // the first file's.
   ParquetInput(FileSystem& file_system, ::arrow::MemoryPool* pool, std::vector<InputPath> paths);
 
   [[nodiscard]] ::parquet::SchemaDescriptor const& schema() const { return *metadata_.front()->schema(); }
@@ -66,6 +68,7 @@ class ParquetInput {
   [[nodiscard]] std::vector<RowGroupRef> const& row_groups() const { return row_groups_; }
   [[nodiscard]] std::int64_t total_rows() const { return total_rows_; }
   [[nodiscard]] std::int64_t total_bytes() const { return total_bytes_; }
+  // Throws: InputError for a chunk that cannot be read: of an unknown codec, or encrypted.
   [[nodiscard]] std::unique_ptr<::parquet::ColumnChunkMetaData> chunk(RowGroupRef const& group, int column) const;
   [[nodiscard]] std::string const& path(int file) const { return paths_[static_cast<std::size_t>(file)].path; }
 
@@ -81,11 +84,17 @@ class ParquetInput {
   // Tells the system that a column of these row groups will be read soon.
   void will_need(std::span<RowGroupRef const> groups, int column) const noexcept;
 
+  // Throws: InputError when the file is no longer the one that was listed, so that no two versions of it are mixed.
+  void check_unchanged(int file) const;
   // Throws: InputError that names file, column and row group.
   [[noreturn]] void fail(RowGroupRef const& group, int column, std::string_view cause) const;
 
  private:
   struct Opened;
+  [[nodiscard]] std::shared_ptr<::arrow::io::RandomAccessFile> open_file(int file) const;
+  [[nodiscard]] std::shared_ptr<::parquet::FileMetaData> read_footer(int file) const;
+  void check_schema(int file, ::parquet::FileMetaData const& footer) const;
+  void add_row_groups(int file, ::parquet::FileMetaData const& footer);
   [[nodiscard]] Opened open(RowGroupRef const& group, std::int64_t buffer_bytes) const;
   template <class Function>
   auto reading(RowGroupRef const& group, int column, Function&& function) const;

@@ -6,6 +6,7 @@
 #include <parquet/exception.h>
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <memory>
 #include <mutex>
@@ -92,13 +93,27 @@ class Job {
   }
 
  private:
-  // What the footers did not tell: pages or records larger than any estimate.
-  [[noreturn]] void fail_for_memory() const {
-    std::int64_t const least = needs_ ? needs_->after_refusal(memory_) : 2 * options_.memory_bytes;
-    throw NotEnoughMemory(
-        fmt::format("the input holds larger pages or records than its footers tell: {} is too little memory for them",
-                    format_bytes(options_.memory_bytes)),
-        options_.memory_bytes, least);
+  // The budget refused what no estimate told of. All page headers are looked at now: either one of them makes no sense,
+  // or the next limit is named with their sizes known.
+  [[noreturn]] void fail_for_memory() {
+    std::int64_t least = options_.memory_bytes + options_.memory_bytes / 4;
+    if (needs_) {
+      JobShape shape = needs_->shape();
+      shape.page_bytes = std::max(largest_page_or_record(environment_.file_system, *input_, leaves_, LookAt::AllChunks),
+                                  largest_nested_chunk());
+      least = std::max(least, MemoryNeeds(*input_, leaves_, shape).least_limit(memory_));
+    }
+    throw NotEnoughMemory(fmt::format("the input holds pages or records for which {} is too little memory",
+                                      format_bytes(options_.memory_bytes)),
+                          options_.memory_bytes, least);
+  }
+
+  // A record of a nested column may be all of its chunk.
+  [[nodiscard]] std::int64_t largest_nested_chunk() const {
+    std::vector<LeafColumn> nested;
+    std::copy_if(leaves_.begin(), leaves_.end(), std::back_inserter(nested),
+                 [](LeafColumn const& leaf) { return leaf.max_repetition > 0; });
+    return page_bound(*input_, nested);
   }
 
   RepartitionResult run_within_memory() {
@@ -111,6 +126,10 @@ class Job {
     router_.emplace(*input_, key_columns_, options_.partitions);
     planner_.emplace(input_->row_groups(), input_->total_rows(), options_.partitions,
                      rows_of_full_row_group(*input_, options_.row_group_bytes));
+    // More workers than there is to do at once would only take memory.
+    workers_ = std::clamp<std::size_t>(
+        workers_, 1,
+        std::max<std::size_t>({input_->row_groups().size(), static_cast<std::size_t>(options_.partitions), 1}));
     for (LeafColumn const& leaf : leaves_) {
       compression_.push_back(output_compression(*input_, leaf.index, options_.compression));
     }
@@ -127,12 +146,25 @@ class Job {
   // Refuses at once what cannot work.
   void admit() {
     memory_.watch();
-    // Windows grow where keys are skewed. Only a limit that would not do for the largest window there can be is worth
-    // the look at the keys that tells how large they will be.
-    needs_ = needs_for(planner_->most_window_rows());
-    bool const is_hopeless =
-        options_.memory_bytes <= needs_->outside_bytes();  // too many files: no look will change that
-    if (!is_hopeless && options_.memory_bytes < needs_->least_limit(memory_)) { needs_ = needs_for(measure_windows()); }
+    JobShape shape{workers_,
+                   options_.partitions,
+                   router_->id_width(),
+                   planner_->most_window_rows(),
+                   page_bound(*input_, leaves_),
+                   compressor_bytes(compression_)};
+    auto const is_refused = [&] {
+      needs_.emplace(*input_, leaves_, shape);
+      return options_.memory_bytes < needs_->least_limit(memory_);
+    };
+    // Page headers, and then the keys, are looked at only for a limit that would not do if the worst were true of them;
+    // no look will change that there are too many files.
+    if (is_refused() && options_.memory_bytes > needs_->outside_bytes()) {
+      shape.page_bytes = largest_page_or_record(environment_.file_system, *input_, leaves_, LookAt::LargeChunks);
+      if (is_refused()) {
+        shape.window_rows = measure_windows();
+        needs_.emplace(*input_, leaves_, shape);
+      }
+    }
     std::int64_t const least = needs_->least_limit(memory_);
     if (options_.admission_check == AdmissionCheck::Yes && options_.memory_bytes < least) {
       // The size of a process differs a little from run to run: what is named must do in the next one.
@@ -144,10 +176,6 @@ class Job {
     outside_ = memory_.reserve(needs_->outside_bytes(), "footers and page indices");
     staging_.emplace(memory_.pool(), static_cast<std::size_t>(needs_->staging_bytes(memory_)));
     memory_.keep_at_most(needs_->kept_bytes(memory_));
-  }
-
-  [[nodiscard]] MemoryNeeds needs_for(std::int64_t window_rows) const {
-    return MemoryNeeds(*input_, leaves_, options_.partitions, workers_, router_->id_width(), window_rows);
   }
 
   // Returns: rows of the largest window, found by planning all of them without keeping anything.

@@ -72,6 +72,17 @@ TEST(LeafColumn, ADecimalDeepInsideChangesNothingAround) {
   EXPECT_TRUE(group.logical_type()->is_list());
 }
 
+TEST(LeafColumn, KnowsTheDefinitionLevelOfAnElementAtEachListDepth) {
+  auto const inner =
+      GroupNode::Make("inner", Repetition::OPTIONAL, {GroupNode::Make("list", Repetition::REPEATED, {Int32("x")})});
+  auto const outer = GroupNode::Make("outer", Repetition::REQUIRED,
+                                     {GroupNode::Make("list", Repetition::REPEATED, NodeVector{inner})});
+  auto const schema = descriptor_of({outer, Int32("flat")});
+  auto const leaves = leaf_columns(schema);
+  EXPECT_EQ(leaves[0].definition_of_repetition, (std::vector<std::int16_t>{0, 1, 3}));
+  EXPECT_EQ(leaves[1].definition_of_repetition, (std::vector<std::int16_t>{0}));
+}
+
 TEST(LeafColumn, NestingBeyondAByteOfLevelsIsRefused) {
   NodePtr node = Int32("x", Repetition::OPTIONAL);
   for (int depth = 0; depth < 300; ++depth) { node = GroupNode::Make("g", Repetition::OPTIONAL, {node}); }

@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cerrno>
 #include <filesystem>
 #include <set>
 
@@ -138,6 +139,73 @@ TEST_F(OutputFolders, RemoveWhatADeadMakerLeftAndKeepWhatALiveOneBuilds) {
   EXPECT_EQ(read_text(living.part_path(0)), "mine");
   EXPECT_EQ(names(folder_.path()),
             (std::set<std::string>{std::filesystem::path(first).filename(), ".other.earmark-1-0"}));
+}
+
+TEST_F(OutputFolders, MayHaveNamesAsLongAsTheDiskTakes) {
+  for (std::size_t const size : {200U, 201U, 240U, 255U}) {
+    std::string const name = std::string(size - 5, 'n') + "ä" + "end";
+    {
+      OutputFolder folder(disk_, folder_ / name, Overwrite::No, {}, {});
+      write_text(folder.part_path(0), "x");
+      folder.publish();
+    }
+    EXPECT_EQ(names(folder_.path()), std::set<std::string>{name});
+    EXPECT_EQ(names(folder_ / name), std::set<std::string>{"part-00000.parquet"});
+    std::filesystem::remove_all(folder_ / name);
+  }
+  EXPECT_THROW(OutputFolder(disk_, folder_ / std::string(256, 'n'), Overwrite::No, {}, {}), FileSystemError);
+  EXPECT_TRUE(names(folder_.path()).empty());
+}
+
+TEST_F(OutputFolders, WithLongNamesRemoveWhatTheirOwnDeadMakersLeftOnly) {
+  std::string const one = folder_ / (std::string(240, 'n') + "1");
+  std::string const other = folder_ / (std::string(240, 'n') + "2");
+  std::string hidden_of_one;
+  {
+    OutputFolder const folder(disk_, one, Overwrite::No, {}, {});
+    hidden_of_one = std::filesystem::path(folder.part_path(0)).parent_path();
+  }
+  // As if its maker had died.
+  std::filesystem::create_directory(hidden_of_one);
+  { OutputFolder const folder(disk_, other, Overwrite::No, {}, {}); }
+  EXPECT_TRUE(std::filesystem::exists(hidden_of_one));
+  { OutputFolder const folder(disk_, one, Overwrite::No, {}, {}); }
+  EXPECT_TRUE(names(folder_.path()).empty());
+}
+
+TEST_F(OutputFolders, LeaveAFileThatCameWhereTheyWereToAppear) {
+  for (Overwrite const overwrite : {Overwrite::Yes, Overwrite::No}) {
+    {
+      OutputFolder folder(disk_, target_, overwrite, {}, {});
+      write_text(folder.part_path(0), "x");
+      write_text(target_, "theirs");
+      EXPECT_THROW(folder.publish(), OutputError);
+    }
+    EXPECT_EQ(read_text(target_), "theirs");
+    EXPECT_EQ(names(folder_.path()), std::set<std::string>{"out"});
+    std::filesystem::remove(target_);
+  }
+}
+
+TEST_F(OutputFolders, DoNotAppearWithAFileTooFewOrTooMany) {
+  for (std::string const strange : {"", "other", "part-00002.parquet", "part-0.parquet", "part-000000.parquet"}) {
+    OutputFolder folder(disk_, target_, Overwrite::No, {}, {});
+    write_text(folder.part_path(0), "x");
+    std::string const second = folder.part_path(1);
+    if (!strange.empty()) {
+      write_text(second, "y");
+      write_text(std::filesystem::path(second).parent_path() / strange, "z");
+    }
+    try {
+      folder.publish();
+      ADD_FAILURE() << strange;
+    }
+    catch (FileSystemError const& error) {
+      EXPECT_EQ(error.error_number(), strange.empty() ? ENOENT : EEXIST);
+    }
+    EXPECT_FALSE(std::filesystem::exists(target_));
+  }
+  EXPECT_TRUE(names(folder_.path()).empty());
 }
 
 TEST_F(OutputFolders, FollowALinkToTheTarget) {
