@@ -44,7 +44,10 @@ function(earmark_add_program name)
   earmark_refuse_leftovers("${arg_UNPARSED_ARGUMENTS}")
   set(target earmark_program_${name})
   add_executable(${target} ${arg_SOURCES})
-  set_target_properties(${target} PROPERTIES OUTPUT_NAME ${name})
+  # The wheels' libraries are found where they are. Named here, since CMake leaves out of an installed program's search
+  # path what lies inside the source tree, as the virtual environment does.
+  set_target_properties(${target} PROPERTIES OUTPUT_NAME ${name} INSTALL_RPATH
+    "${EARMARK_WHEELS}/librmm/lib64;${EARMARK_WHEELS}/rapids_logger/lib64;${EARMARK_WHEELS}/pyarrow")
   target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/src")
   target_link_libraries(${target} PRIVATE ${arg_DEPENDS})
   earmark_compile_settings(${target})
