@@ -62,7 +62,9 @@ class DecodedBatch {
   [[nodiscard]] std::int64_t ready_entries() const noexcept { return ready_ - entry_; }
   [[nodiscard]] std::int16_t const* definition() const noexcept { return definition_.data() + entry_; }
   [[nodiscard]] std::int16_t const* repetition() const noexcept { return repetition_.data() + entry_; }
-  [[nodiscard]] std::byte const* values() const noexcept { return values_.data() + value_ * width_; }
+  [[nodiscard]] std::byte const* values() const noexcept {
+    return values_.data() + static_cast<std::size_t>(value_) * width_;
+  }
   void consume(std::int64_t entries, std::int64_t values) noexcept;
   // Makes it ready for another chunk.
   void reset() noexcept;

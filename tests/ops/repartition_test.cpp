@@ -77,7 +77,7 @@ class WrittenInEveryWay : public ::testing::TestWithParam<Written> {
   void repartition_and_check(arrow::FieldVector fields, std::int64_t rows, std::vector<std::string> const& by,
                              std::int64_t partitions) {
     TemporaryFolder const folder;
-    RandomArrays random(rows);
+    RandomArrays random(static_cast<std::uint64_t>(rows));
     auto const schema = schema_with_key(std::move(fields));
     write_parquet(*random.table(schema, rows), folder / "a.parquet", GetParam().settings);
     write_parquet(*random.table(schema, rows / 3), folder / "b.parquet", GetParam().settings);

@@ -110,8 +110,8 @@ void expect_stable(std::size_t size, std::size_t partitions) {
 }
 
 TEST(Scatter, GroupsByPartitionInInputOrder) {
-  for (std::size_t const size : {0, 1, 2, 3, 100, 1001}) {
-    for (std::size_t const partitions : {1, 2, 7, 200}) {
+  for (std::size_t const size : {0U, 1U, 2U, 3U, 100U, 1001U}) {
+    for (std::size_t const partitions : {1U, 2U, 7U, 200U}) {
       expect_stable<std::uint8_t>(size, partitions);
       expect_stable<std::uint16_t>(size, partitions * 5);
       expect_stable<std::uint32_t>(size, partitions * 5);
