@@ -180,7 +180,11 @@ def kept_file(name, make):
     if not os.path.exists(path):
         draft = f"{path}.{os.getpid()}"
         make(draft)
-        os.rename(draft, path)
+        try:
+            os.link(draft, path)  # never over a file that another process reads already
+        except FileExistsError:
+            pass
+        os.unlink(draft)
     return path
 
 
