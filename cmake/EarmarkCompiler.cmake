@@ -39,13 +39,13 @@ function(earmark_compile_settings target)
     # A resource says its properties by friends that are only named, never called.
     target_compile_options(${target} PRIVATE -Wthread-safety -Wno-unneeded-internal-declaration)
   endif()
+  if(EARMARK_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    # The checks that are woven in make GCC guess wrongly, here about CCCL's any_resource.
+    target_compile_options(${target} PRIVATE -Wno-maybe-uninitialized)
+  endif()
   if(EARMARK_SANITIZE STREQUAL "address")
     target_compile_options(${target} PRIVATE -fsanitize=address,undefined -fno-sanitize-recover=all
                                              -fno-omit-frame-pointer)
-    if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-      # The checks that are woven in make GCC guess wrongly, here about CCCL's any_resource.
-      target_compile_options(${target} PRIVATE -Wno-maybe-uninitialized)
-    endif()
     target_link_options(${target} PUBLIC -fsanitize=address,undefined)
   elseif(EARMARK_SANITIZE STREQUAL "thread")
     target_compile_options(${target} PRIVATE -fsanitize=thread -fno-omit-frame-pointer)
