@@ -319,6 +319,9 @@ TEST(Repartition, AStringOfFortyMegabytesPasses) {
 
 // Staging is at least 8 MiB a worker, so that this many values make several rounds for each row group.
 TEST(Repartition, RowGroupsLargerThanStagingGoThroughInStretches) {
+#if defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "a small limit on the resident size: the thread sanitizer's shadow memory counts in it";
+#endif
   TemporaryFolder const folder;
   RandomArrays random(27);
   arrow::StringBuilder strings;
