@@ -144,10 +144,7 @@ std::optional<PageHeader> parse_page_header(std::span<std::byte const> bytes) no
 std::int64_t largest_page_bytes(FileSystem& file_system, ParquetInput const& input, RowGroupRef const& group,
                                 int column) {
   auto const chunk = input.chunk(group, column);
-  std::int64_t at = chunk->data_page_offset();
-  if (chunk->has_dictionary_page() && chunk->dictionary_page_offset() > 0) {
-    at = std::min(at, chunk->dictionary_page_offset());
-  }
+  std::int64_t at = first_page_offset(*chunk);
   std::int64_t const end = at + chunk->total_compressed_size();
   // Some writers' totals are off a little; a damaged header is off by much.
   std::int64_t const most_bytes = 2 * chunk->total_uncompressed_size() + (1 << 20);

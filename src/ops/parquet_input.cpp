@@ -330,6 +330,12 @@ bool has_encrypted_footer(::arrow::io::RandomAccessFile& file) {
 
 }  // namespace
 
+std::int64_t first_page_offset(::parquet::ColumnChunkMetaData const& chunk) {
+  std::int64_t const data = chunk.data_page_offset();
+  bool const has_dictionary = chunk.has_dictionary_page() && chunk.dictionary_page_offset() > 0;
+  return has_dictionary ? std::min(data, chunk.dictionary_page_offset()) : data;
+}
+
 // A file and one of its row groups, open for reading.
 struct ParquetInput::Opened {
   std::unique_ptr<::parquet::ParquetFileReader> file;
@@ -513,11 +519,7 @@ void ParquetInput::will_need(std::span<RowGroupRef const> groups, int column) co
       if (group.file != opened) { file = file_system_.open_for_reading(path(group.file)); }
       opened = group.file;
       auto const meta = chunk(group, column);
-      std::int64_t begin = meta->data_page_offset();
-      if (meta->has_dictionary_page() && meta->dictionary_page_offset() > 0) {
-        begin = std::min(begin, meta->dictionary_page_offset());
-      }
-      file->will_need(begin, meta->total_compressed_size());
+      file->will_need(first_page_offset(*meta), meta->total_compressed_size());
     }
   }
   catch (std::exception const&) {

@@ -57,6 +57,9 @@ struct DictionaryValues {
   std::vector<std::string_view> values;
 };
 
+// Returns: where a chunk's first page begins in its file, be it the dictionary's or a data page.
+[[nodiscard]] std::int64_t first_page_offset(::parquet::ColumnChunkMetaData const& chunk);
+
 class ParquetInput {
  public:
   // Reads all footers. Throws: InputError for a file that is not Parquet, is encrypted, or whose schema differs from
