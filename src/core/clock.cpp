@@ -6,4 +6,8 @@ namespace earmark {
 
 Clock::time_point SteadyClock::now() const noexcept { return std::chrono::steady_clock::now(); }
 
+void SteadyClock::wait_until(ConditionVariable& condition, Mutex& mutex, time_point when) const {
+  condition.wait_until(mutex, when);
+}
+
 }  // namespace earmark

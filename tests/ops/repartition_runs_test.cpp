@@ -34,6 +34,9 @@ class TickingClock final : public Clock {
     clock_.advance(std::chrono::milliseconds(60));
     return clock_.now();
   }
+  void wait_until(ConditionVariable& condition, Mutex& mutex, time_point when) const override {
+    clock_.wait_until(condition, mutex, when);
+  }
 
  private:
   mutable testing::ManualClock clock_;

@@ -8,6 +8,8 @@
 
 #include <chrono>
 
+#include "earmark/core/thread_annotations.hpp"
+
 namespace earmark {
 
 class Clock {
@@ -18,12 +20,17 @@ class Clock {
   virtual ~Clock() = default;
   // Returns: the present; never goes back.
   [[nodiscard]] virtual time_point now() const noexcept = 0;
+  // Blocks: until `condition` is notified or `when` has come by this clock; may also return for no reason, as condition
+  // variables do.
+  virtual void wait_until(ConditionVariable& condition, Mutex& mutex, time_point when) const
+      EARMARK_REQUIRES(mutex) = 0;
 };
 
 // The machine's monotonic clock.
 class SteadyClock final : public Clock {
  public:
   [[nodiscard]] time_point now() const noexcept override;
+  void wait_until(ConditionVariable& condition, Mutex& mutex, time_point when) const override EARMARK_REQUIRES(mutex);
 };
 
 }  // namespace earmark

@@ -56,6 +56,7 @@ struct ErrorFields {
   std::int64_t requested{0};        // bytes asked for
   std::int64_t shortfall{0};        // bytes missing
   std::int64_t spillable{0};        // bytes that spilling could free
+  std::int64_t largest_hole{0};     // of a preallocated reservation that has enough left, but in smaller pieces
   std::array<Holder, 3> holders{};  // the largest reservations, largest first
   FixedText<63> setting;            // what to change so that the outcome changes, e.g. "--memory"
 };

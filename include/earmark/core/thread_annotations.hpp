@@ -41,16 +41,19 @@ class EARMARK_CAPABILITY("mutex") Mutex {
   std::mutex mutex_;
 };
 
-class EARMARK_SCOPED_CAPABILITY MutexLock {
+// Holds a mutex for a scope. Of any type with lock and unlock, so that templates can be given an instrumented one.
+template <class M>
+class EARMARK_SCOPED_CAPABILITY BasicMutexLock {
  public:
-  explicit MutexLock(Mutex& mutex) EARMARK_ACQUIRE(mutex) : mutex_(mutex) { mutex_.lock(); }
-  ~MutexLock() EARMARK_RELEASE() { mutex_.unlock(); }
-  MutexLock(MutexLock const&) = delete;
-  MutexLock& operator=(MutexLock const&) = delete;
+  explicit BasicMutexLock(M& mutex) EARMARK_ACQUIRE(mutex) : mutex_(mutex) { mutex_.lock(); }
+  ~BasicMutexLock() EARMARK_RELEASE() { mutex_.unlock(); }
+  BasicMutexLock(BasicMutexLock const&) = delete;
+  BasicMutexLock& operator=(BasicMutexLock const&) = delete;
 
  private:
-  Mutex& mutex_;
+  M& mutex_;
 };
+using MutexLock = BasicMutexLock<Mutex>;
 
 // A condition variable that waits on an `earmark::Mutex`.
 class ConditionVariable {

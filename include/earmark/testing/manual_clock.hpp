@@ -10,8 +10,11 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
+#include <vector>
 
 #include "earmark/core/clock.hpp"
+#include "earmark/core/thread_annotations.hpp"
 
 namespace earmark::testing {
 
@@ -21,11 +24,23 @@ class ManualClock final : public Clock {
   ManualClock() = default;
 
   [[nodiscard]] time_point now() const noexcept override;
-  // Moves time on. Requires: `step` is not negative.
-  void advance(duration step) noexcept;
+  void wait_until(ConditionVariable& condition, Mutex& mutex, time_point when) const override EARMARK_REQUIRES(mutex);
+  // Moves time on, and wakes those whose time has come. Requires: `step` is not negative; the caller holds no mutex
+  // that anyone waits with.
+  void advance(duration step);
+  // How many threads wait for a time that has not come.
+  [[nodiscard]] std::size_t waiting() const;
 
  private:
+  struct Sleeper {
+    ConditionVariable* condition;
+    Mutex* mutex;
+    time_point when;
+  };
+
   std::atomic<duration::rep> since_epoch_{0};
+  mutable Mutex mutex_;
+  mutable std::vector<Sleeper> sleepers_ EARMARK_GUARDED_BY(mutex_);
 };
 
 }  // namespace earmark::testing
