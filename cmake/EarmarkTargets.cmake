@@ -5,13 +5,13 @@
 #
 #   earmark_add_library(memory                            # target earmark_memory, alias earmark::memory
 #     HEADERS memory/budget.hpp memory/errors.hpp         # public, relative to include/earmark
-#     SOURCES budget.cpp errors.cpp                       # relative to the current folder
+#     SOURCES budget.cpp errors.cpp                       # relative to the current folder; none: headers only
 #     DEPENDS earmark::core earmark::rmm                  # seen through the public headers
 #     PRIVATE_DEPENDS fmt::fmt                            # not seen there
 #     PRECOMPILE <arrow/api.h>)                           # heavy foreign headers, only where several units need them
 #   earmark_add_program(earmark SOURCES main.cpp DEPENDS earmark::ops)
 #   earmark_add_test(core bytes LIBRARIES earmark::core)  # tests/core/bytes_test.cpp; its cases are core.Suite.Case
-#   earmark_add_cuda_test(memory on_device LIBRARIES earmark::memory)  # tests/memory/on_device_test.cu, label gpu
+#   earmark_add_cuda_test(memory on_device LIBRARIES earmark::memory)  # tests/memory/on_device_test.cu or .cpp, label gpu
 #   earmark_add_python_test(cli bad_input)                # tests/cli/bad_input_test.py, run by pytest: cli.bad_input
 #   earmark_add_benchmark(memory reservation LIBRARIES earmark::memory)  # bench/memory/reservation_bench.cpp
 include(GoogleTest)
@@ -22,16 +22,23 @@ function(earmark_add_library name)
   set(target earmark_${name})
   list(TRANSFORM arg_HEADERS PREPEND "${PROJECT_SOURCE_DIR}/include/earmark/")
 
-  add_library(${target} STATIC ${arg_SOURCES})
+  if(arg_SOURCES)
+    add_library(${target} STATIC ${arg_SOURCES})
+    target_sources(${target} PUBLIC FILE_SET HEADERS BASE_DIRS "${PROJECT_SOURCE_DIR}/include" FILES ${arg_HEADERS})
+    target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/src")
+    target_link_libraries(${target} PUBLIC ${arg_DEPENDS} PRIVATE ${arg_PRIVATE_DEPENDS})
+    if(arg_PRECOMPILE)
+      target_precompile_headers(${target} PRIVATE ${arg_PRECOMPILE})
+    endif()
+    earmark_compile_settings(${target})
+  else()
+    add_library(${target} INTERFACE)
+    target_sources(${target} INTERFACE FILE_SET HEADERS TYPE HEADERS BASE_DIRS "${PROJECT_SOURCE_DIR}/include"
+                   FILES ${arg_HEADERS})
+    target_link_libraries(${target} INTERFACE ${arg_DEPENDS})
+  endif()
   add_library(earmark::${name} ALIAS ${target})
   set_target_properties(${target} PROPERTIES EXPORT_NAME ${name})
-  target_sources(${target} PUBLIC FILE_SET HEADERS BASE_DIRS "${PROJECT_SOURCE_DIR}/include" FILES ${arg_HEADERS})
-  target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/src")
-  target_link_libraries(${target} PUBLIC ${arg_DEPENDS} PRIVATE ${arg_PRIVATE_DEPENDS})
-  if(arg_PRECOMPILE)
-    target_precompile_headers(${target} PRIVATE ${arg_PRECOMPILE})
-  endif()
-  earmark_compile_settings(${target})
 
   install(TARGETS ${target} EXPORT earmark_${name} FILE_SET HEADERS)
   # For the installed package: a component is a floor, with what it needs.
@@ -76,7 +83,8 @@ function(earmark_add_test floor name)
                        PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS ${floor} ENVIRONMENT "${EARMARK_TEST_ENVIRONMENT}")
 endfunction()
 
-# The test skips, with a reason, what it cannot do without a GPU. All of them: target earmark_cuda_tests.
+# The test skips, with a reason, what it cannot do without a GPU. It is tests/FLOOR/NAME_test.cu or, if there is none,
+# NAME_test.cpp, which compiles faster; kernels for those: earmark_test_kernels.
 function(earmark_add_cuda_test floor name)
   if(NOT EARMARK_BUILD_TESTS OR NOT EARMARK_CUDA)
     return()
@@ -84,12 +92,19 @@ function(earmark_add_cuda_test floor name)
   cmake_parse_arguments(PARSE_ARGV 2 arg "" "" "LIBRARIES")
   earmark_refuse_leftovers("${arg_UNPARSED_ARGUMENTS}")
   set(target ${floor}_${name}_test)
-  add_executable(${target} "${PROJECT_SOURCE_DIR}/tests/${floor}/${name}_test.cu")
-  set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/tests")
+  set(source "${PROJECT_SOURCE_DIR}/tests/${floor}/${name}_test")
+  if(EXISTS "${source}.cu")
+    add_executable(${target} "${source}.cu")
+    earmark_cuda_compile_settings(${target})
+  else()
+    add_executable(${target} "${source}.cpp")
+    earmark_compile_settings(${target})
+  endif()
+  set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/tests"
+                                             LINKER_LANGUAGE CUDA)
   target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/tests")
   target_link_libraries(${target} PRIVATE ${arg_LIBRARIES} GTest::gtest_main)
-  earmark_cuda_compile_settings(${target})
-  add_dependencies(earmark_cuda_tests ${target})
+  earmark_pack_for_gpu(${target} tests)
   gtest_discover_tests(${target} TEST_PREFIX ${floor}. DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
                        PROPERTIES TIMEOUT 120 LABELS gpu)
 endfunction()
@@ -112,17 +127,32 @@ function(earmark_add_python_test floor name)
   set_tests_properties(${floor}.${name} PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS ${floor} ENVIRONMENT "${environment}")
 endfunction()
 
+# Prints figures: see bench/measuring/report.hpp. With PEERS it is the same program beside peers that are only there on
+# request (cmake/EarmarkPeers.cmake), in bin/peers.
 function(earmark_add_benchmark floor name)
   if(NOT EARMARK_BUILD_BENCHMARKS)
     return()
   endif()
-  cmake_parse_arguments(PARSE_ARGV 2 arg "" "" "SOURCES;LIBRARIES")
+  cmake_parse_arguments(PARSE_ARGV 2 arg "PEERS" "" "SOURCES;LIBRARIES")
   earmark_refuse_leftovers("${arg_UNPARSED_ARGUMENTS}")
   set(target ${floor}_${name}_bench)
+  set(payload gpu)
+  if(arg_PEERS)
+    string(APPEND target _peers)
+    set(payload gpu_peers)
+  endif()
   add_executable(${target} "${PROJECT_SOURCE_DIR}/bench/${floor}/${name}_bench.cpp" ${arg_SOURCES})
+  if(arg_PEERS)
+    set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/peers"
+                                               OUTPUT_NAME ${floor}_${name}_bench)
+  endif()
   target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}/bench")
-  target_link_libraries(${target} PRIVATE ${arg_LIBRARIES} benchmark::benchmark)
+  target_link_libraries(${target} PRIVATE ${arg_LIBRARIES} earmark_measuring benchmark::benchmark)
   earmark_compile_settings(${target})
+  # What is built on Google Benchmark's own main measures nothing of a GPU, and would need its shared library there.
+  if(NOT benchmark::benchmark_main IN_LIST arg_LIBRARIES)
+    earmark_pack_for_gpu(${target} bench PAYLOAD ${payload})
+  endif()
 endfunction()
 
 function(earmark_refuse_leftovers leftovers)

@@ -51,8 +51,9 @@ void FaultControl::before_allocation() {
 
 void FaultControl::after_allocation(void* pointer, std::size_t bytes, std::size_t alignment) {
   MutexLock lock{record_->mutex};
-  record_->live[pointer] = {bytes, alignment};
   ++record_->allocations;
+  if (bytes == 0) { return; }  // their addresses are not unique
+  record_->live[pointer] = {bytes, alignment};
   record_->live_bytes += static_cast<std::int64_t>(bytes);
   record_->peak_live_bytes = std::max(record_->peak_live_bytes, record_->live_bytes);
 }
@@ -60,6 +61,7 @@ void FaultControl::after_allocation(void* pointer, std::size_t bytes, std::size_
 void FaultControl::before_deallocation(void* pointer, std::size_t bytes, std::size_t alignment) noexcept {
   MutexLock lock{record_->mutex};
   ++record_->deallocations;
+  if (bytes == 0) { return; }
   auto const block = record_->live.find(pointer);
   if (block == record_->live.end()) {
     ++record_->wrong_deallocations;
