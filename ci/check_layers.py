@@ -48,6 +48,7 @@ FOREIGN = [
     (r"(liburing|xxhash|lz4\w*|zstd\w*)\.h$", {"tier"}),
     (r"flatbuffers/", {"table"}),
     (r"fmt/", set(FLOOR_OF) | {TESTING}),
+    (r"gtest/", {TESTING}),
     (r"(CLI|spdlog|nlohmann)/", {"cli"}),
     (r"(nanobind/|Python\.h$)", {"python"}),
 ]
@@ -69,7 +70,8 @@ CLOCKS_AND_THREADS = [
     (re.compile(r"\b(steady|system|high_resolution|utc|file)_clock::now\b|\bclock_gettime\b|\bgettimeofday\b"
                 r"|\btime\(\s*(nullptr|NULL|0)\s*\)"), "reads a clock"),
 ]
-THEIR_IMPLEMENTATIONS = {"src/core/thread_pool.cpp", "include/earmark/core/thread_pool.hpp", "src/core/clock.cpp"}
+THEIR_IMPLEMENTATIONS = {"src/core/thread_pool.cpp", "include/earmark/core/thread_pool.hpp", "src/core/clock.cpp",
+                         "include/earmark/testing/conformance_checks.hpp"}  # the last is made of tests
 SLEEP = CLOCKS_AND_THREADS[1][0]
 PLAIN_MUTEX = re.compile(r"\bstd::(recursive_|shared_|timed_)?mutex\b")
 MUTEX_HOME = "include/earmark/core/thread_annotations.hpp"

@@ -54,6 +54,7 @@ FixedText<639> compose(std::string_view summary, ErrorFields const& fields, std:
   }
   out.bytes("; requested", fields.requested);
   out.bytes(", short", fields.shortfall);
+  if (fields.largest_hole != 0) { out.bytes(", largest hole", fields.largest_hole); }
   out.bytes(", live", fields.live);
   out.bytes(", committed", fields.committed);
   out.bytes(", limit", fields.limit);
@@ -66,7 +67,7 @@ FixedText<639> compose(std::string_view summary, ErrorFields const& fields, std:
 MemoryError::MemoryError(std::string_view summary, ErrorFields const& fields, std::string_view cause)
     : rmm::out_of_memory("earmark"), fields_(fields), text_(compose(summary, fields, cause)) {}
 
-ReservationMismatch::ReservationMismatch(ErrorFields const& fields)
-    : std::invalid_argument("cannot merge reservations of different adaptors"), fields_(fields) {}
+ReservationAborted::ReservationAborted(ErrorFields const& fields)
+    : std::runtime_error("a wait for memory was aborted"), fields_(fields) {}
 
 }  // namespace earmark

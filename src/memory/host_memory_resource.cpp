@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <cstdlib>
 #include <new>
@@ -44,6 +45,7 @@ void* map_aligned(std::size_t bytes, std::size_t alignment) {
 
 void* HostMemoryResource::allocate_sync(std::size_t bytes, std::size_t alignment) {
   if (bytes == 0) { return nullptr; }
+  if (!std::has_single_bit(alignment)) { throw std::bad_alloc{}; }  // neither way of allocating would honour it
   if (bytes >= mapping_threshold) { return map_aligned(bytes, alignment); }
   void* pointer = nullptr;
   if (::posix_memalign(&pointer, std::max(alignment, sizeof(void*)), bytes) != 0) { throw std::bad_alloc{}; }

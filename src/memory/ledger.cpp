@@ -4,18 +4,19 @@
 
 #include <algorithm>
 #include <bit>
-#include <limits>
 #include <new>
 #include <stdexcept>
+#include <string>
+#include <thread>
+#include <utility>
 
+#include "earmark/core/log_sink.hpp"
+#include "earmark/memory/block_lender.hpp"
+#include "earmark/memory/consumer_account.hpp"
 #include "earmark/memory/errors.hpp"
 
 namespace earmark::detail {
 namespace {
-
-// Errors name the largest holders only as far as this, so that a refusal stays cheap with a million reservations.
-constexpr std::size_t slabs_searched_for_holders = 64;
-constexpr std::size_t all_slabs = std::numeric_limits<std::size_t>::max();
 
 std::size_t granularity_of(MemoryType type, AdaptorOptions const& options, ReservationBlock const* lender) {
   std::size_t const standard = type == MemoryType::Device ? 256 : 64;
@@ -23,11 +24,14 @@ std::size_t granularity_of(MemoryType type, AdaptorOptions const& options, Reser
   if (!std::has_single_bit(wanted) || wanted > (std::size_t{1} << 30)) {
     throw std::invalid_argument("an allocation granularity must be a power of two of at most 1 GiB");
   }
+  if (lender != nullptr && lender->preallocated()) {
+    throw std::invalid_argument("a preallocated reservation has no balance to lend: make it the adaptor's upstream");
+  }
   // What is lent is charged by the lender's granules, so a finer one would not add up.
   return lender == nullptr ? wanted : std::max(wanted, lender->ledger().granularity());
 }
 
-Overbooking report(std::int64_t granted, std::int64_t available_after) {
+Overbooking what_it_took(std::int64_t granted, std::int64_t available_after) {
   std::int64_t const available_before = std::max<std::int64_t>(available_after + granted, 0);
   return {granted, std::max<std::int64_t>(granted - available_before, 0), std::max<std::int64_t>(-available_after, 0)};
 }
@@ -35,6 +39,10 @@ Overbooking report(std::int64_t granted, std::int64_t available_after) {
 void raise(std::atomic<std::int64_t>& peak, std::int64_t value) {
   std::int64_t known = peak.load(std::memory_order_relaxed);
   while (value > known && !peak.compare_exchange_weak(known, value, std::memory_order_relaxed)) {}
+}
+
+std::size_t cores_with_slack(AdaptorOptions const& options) {
+  return options.tracking == Tracking::Exact ? 0 : std::thread::hardware_concurrency();
 }
 
 }  // namespace
@@ -45,167 +53,278 @@ Ledger::Ledger(std::size_t limit, MemoryType type, AdaptorOptions const& options
       type_(type),
       unreserved_(options.unreserved),
       tracking_(options.tracking),
-      lender_(lender),
-      budget_(limit, lender == nullptr ? nullptr : &lender->account()) {
-  if (lender_ != nullptr) { lender_->retain(); }
+      call_stacks_(options.call_stacks),
+      order_by_stream_(options.events != nullptr && options.events->order() == StreamEvents::Order::ByStream),
+      observed_(options.tracking == Tracking::Exact || options.trace != nullptr),
+      events_(options.events != nullptr ? options.events : &host_events_),
+      clock_(options.clock != nullptr ? options.clock : &steady_clock_),
+      trace_(options.trace),
+      log_(options.log),
+      traced_as_(trace_label(to_string(type))),
+      lender_(lender == nullptr ? nullptr : std::make_unique<BlockLender>(*lender)),
+      budget_(lender_ == nullptr
+                  ? BudgetCore(Budget::clamp(limit), cores_with_slack(options), options.overtakes_allowed)
+                  : BudgetCore(Budget::clamp(limit), *lender_, options.overtakes_allowed)),
+      pool_(*this) {
+  budget_.belongs_to(this);
 }
 
 Ledger::~Ledger() {
   if (lender_ == nullptr) { return; }
-  lender_->ledger().add_totals(total_allocated_.load(std::memory_order_relaxed),
-                               allocation_count_.load(std::memory_order_relaxed));
-  lender_->release();
+  // To the lender, what was allocated here was allocated in it.
+  LabelRecord::Counters mine{0, unreserved_allocations_.load(std::memory_order_relaxed),
+                             unreserved_bytes_.load(std::memory_order_relaxed), 0};
+  pool_.for_each_label([&](LabelRecord const& record) {
+    mine.allocations += record.counters().allocations;
+    mine.allocated_bytes += record.counters().allocated_bytes;
+  });
+  lender_->block().label_record().add(mine);
 }
 
-Taken Ledger::take(std::int64_t bytes) noexcept {
-  if (lender_ == nullptr) { return budget_.take(bytes); }
-  MutexLock lock{lender_mutex_};
-  Taken const mine = budget_.account().try_take(bytes);
-  if (mine.result != Take::Ok) { return mine; }
-  Taken const lent = lender_->try_draw(bytes);
-  if (lent.result == Take::Ok) { return budget_.noted(mine); }
-  budget_.account().adjust(bytes);
-  return lent;
+void Ledger::retain() noexcept {
+  handles_.fetch_add(1, std::memory_order_relaxed);
+  hold();
 }
 
-Taken Ledger::take_anyway(std::int64_t bytes) noexcept {
-  if (lender_ == nullptr) { return budget_.take_anyway(bytes); }
-  MutexLock lock{lender_mutex_};
-  Taken const lent = lender_->draw_anyway(bytes);
-  if (lent.result != Take::Ok) { return lent; }
-  return budget_.noted(budget_.account().take_anyway(bytes));
+void Ledger::release() noexcept {
+  if (handles_.fetch_sub(1, std::memory_order_acq_rel) == 1 && !handles_gone_.exchange(true)) {
+    log_leaks();
+    pool_.bring_references_together();
+  }
+  let_go();
 }
 
-Taken Ledger::take_up_to(std::int64_t bytes, std::int64_t at_least, std::int64_t& taken) noexcept {
-  auto const granule = static_cast<std::int64_t>(granularity());
-  if (lender_ == nullptr) { return budget_.take_up_to(bytes, at_least, granule, taken); }
-  MutexLock lock{lender_mutex_};
-  Taken const mine = budget_.account().take_up_to(bytes, at_least, granule, taken);
-  if (mine.result != Take::Ok) { return mine; }
-  std::int64_t const quota = taken;
-  Taken lent = lender_->try_draw(quota);
-  if (lent.result == Take::Short) { lent = lender_->account().take_up_to(quota, at_least, granule, taken); }
-  std::int64_t const unused = lent.result == Take::Ok ? quota - taken : quota;
-  budget_.account().adjust(unused);
-  return lent.result == Take::Ok ? budget_.noted({Take::Ok, mine.available + unused}) : lent;
+// -- reserving -------------------------------------------------------------------------------------------------------
+
+BudgetCore& Ledger::purse_of(ReservationOptions const& options) {
+  if (options.backing == Backing::Preallocated && type_ == MemoryType::Device && events_ == &host_events_) {
+    throw std::invalid_argument(
+        "a preallocated reservation of device memory needs AdaptorOptions::events, which order "
+        "its pieces between streams");
+  }
+  if (options.consumer == nullptr) { return budget_; }
+  if (&options.consumer->account_->ledger() != this) {
+    throw ReservationMismatch(fields(0, 0), "the consumer was made by another adaptor");
+  }
+  return options.consumer->account_->budget();
+}
+
+Ledger::Asked Ledger::ask(std::size_t bytes, ReservationOptions const& options) {
+  return {bytes, charge(bytes), purse_of(options), options};
+}
+
+Wish Ledger::wish(Asked const& asked, LabelRecord const& label) const noexcept {
+  return {asked.charge, asked.purse, &label};
+}
+
+Taken Ledger::take_for(BudgetCore& purse, std::int64_t bytes) noexcept {
+  if (purse.aborted()) { return {Take::Aborted, 0}; }
+  return purse.take(bytes, Pass::No);
 }
 
 ReservationBlock* Ledger::try_reserve(std::size_t bytes, ReservationOptions const& options) {
-  std::int64_t const charge = this->charge(bytes);
-  if (charge < 0) { return nullptr; }
-  Taken taken = take(charge);
-  if (taken.result == Take::Short && options.overbooking == AllowOverbooking::YES) { taken = take_anyway(charge); }
-  if (taken.result != Take::Ok) { return nullptr; }
-  return &grant(charge, taken, options);
+  Asked const asked = ask(bytes, options);
+  if (asked.charge < 0) { return nullptr; }
+  Taken taken = take_for(asked.purse, asked.charge);
+  if (taken.result != Take::Ok && taken.result != Take::Aborted && options.overbooking == AllowOverbooking::YES) {
+    taken = asked.purse.take_anyway(asked.charge);
+  }
+  if (taken.result == Take::Ok) { return &grant(asked, asked.charge, taken); }
+  if (observed_) { trace(TraceKind::Refuse, &pool_.label(options.label), asked.charge); }
+  return nullptr;
 }
 
 ReservationBlock& Ledger::reserve(std::size_t bytes, ReservationOptions const& options) {
-  if (ReservationBlock* block = try_reserve(bytes, options)) { return *block; }
-  std::int64_t const charge = this->charge(bytes);
-  refuse(bytes, charge, {Take::Short, budget_.available()});
+  Asked const asked = ask(bytes, options);
+  if (asked.charge < 0) { refuse(asked, {Take::Impossible, 0}); }
+  Taken taken = take_for(asked.purse, asked.charge);
+  if (taken.result != Take::Ok && taken.result != Take::Aborted && options.overbooking == AllowOverbooking::YES) {
+    taken = asked.purse.take_anyway(asked.charge);
+  }
+  if (taken.result != Take::Ok) { refuse(asked, taken); }
+  return grant(asked, asked.charge, taken);
 }
 
 ReservationBlock& Ledger::reserve_up_to(std::size_t bytes, std::size_t at_least, ReservationOptions const& options) {
-  std::int64_t const least = charge(at_least);
-  if (least < 0) { refuse(at_least, least, {Take::Short, budget_.available()}); }
+  Asked const least = ask(at_least, options);
+  if (least.charge < 0) { refuse(least, {Take::Impossible, 0}); }
   // More than any budget can hold is a fine wish here: one gets what there is.
   std::int64_t const largest = Budget::max_bytes & ~static_cast<std::int64_t>(granule_mask_);
-  std::int64_t const wish = std::max(least, charge(bytes) < 0 ? largest : charge(bytes));
+  std::int64_t const wish = std::max(least.charge, charge(bytes) < 0 ? largest : charge(bytes));
+  if (least.purse.aborted()) { refuse(least, {Take::Aborted, 0}); }
   std::int64_t taken = 0;
-  Taken const outcome = take_up_to(wish, least, taken);
-  if (outcome.result != Take::Ok) { refuse(at_least, least, outcome); }
-  return grant(taken, outcome, options);
+  Taken const outcome = least.purse.take_up_to(wish, least.charge, static_cast<std::int64_t>(granularity()), taken);
+  if (outcome.result != Take::Ok) { refuse(least, outcome); }
+  return grant(least, taken, outcome);
 }
 
-ReservationBlock& Ledger::grant(std::int64_t bytes, Taken const& taken, ReservationOptions const& options) {
-  try {
-    return make_block(bytes, report(bytes, taken.available), options);
+ReservationBlock& Ledger::reserve_blocking(std::size_t bytes, ReservationOptions const& options,
+                                           WaitOptions const& wait) {
+  Asked const asked = ask(bytes, options);
+  if (asked.charge < 0) { refuse(asked, {Take::Impossible, 0}); }
+  Taken taken = take_for(asked.purse, asked.charge);
+  if (taken.result != Take::Ok) {
+    LabelRecord& label = pool_.label(options.label);
+    Clock::time_point const since = clock_->now();
+    if (observed_) { trace(TraceKind::Wait, &label, asked.charge); }
+    taken = wait_blocking(wish(asked, label), wait, *clock_);
+    note_wait(label, since, asked, taken);
   }
-  catch (std::bad_alloc const&) {
-    credit(bytes);
+  if (taken.result != Take::Ok) { refuse(asked, taken); }
+  return grant(asked, asked.charge, taken);
+}
+
+void Ledger::async_reserve(std::size_t bytes, ReservationOptions const& options, WaitOptions const& wait,
+                           std::function<void(ReservationBlock*, std::exception_ptr)> done) {
+  // What the options refer to may be gone when the wait is over.
+  struct Request {
+    Ledger& ledger;
+    std::string label;
+    ReservationOptions options;
+    std::optional<Consumer> consumer;
+    std::function<void(ReservationBlock*, std::exception_ptr)> done;
+    Clock::time_point since;
+    Request(Ledger& owner, ReservationOptions const& wanted,
+            std::function<void(ReservationBlock*, std::exception_ptr)> call)
+        : ledger(owner), label(wanted.label), options(wanted), done(std::move(call)), since(owner.clock_->now()) {
+      options.label = label;
+      if (wanted.consumer != nullptr) { options.consumer = &consumer.emplace(*wanted.consumer); }
+      ledger.hold();
+    }
+    Request(Request const&) = delete;
+    Request& operator=(Request const&) = delete;
+    ~Request() { ledger.let_go(); }
+  };
+  (void)purse_of(options);
+  auto const request = std::make_shared<Request>(*this, options, std::move(done));
+  LabelRecord& label = pool_.label(options.label);
+  Asked const asked = ask(bytes, request->options);
+  Taken const first = asked.charge < 0 ? Taken{Take::Impossible, 0} : take_for(asked.purse, asked.charge);
+  bool const decided = first.result == Take::Ok || asked.charge < 0;
+  auto const finish = [request, bytes, decided, &label](Taken const& taken) {
+    Ledger& ledger = request->ledger;
+    ReservationBlock* block = nullptr;
+    std::exception_ptr error;
+    try {
+      Asked const wanted = ledger.ask(bytes, request->options);
+      if (!decided) { ledger.note_wait(label, request->since, wanted, taken); }
+      if (taken.result != Take::Ok) { ledger.refuse(wanted, taken); }
+      block = &ledger.grant(wanted, wanted.charge, taken);
+    }
+    catch (...) {
+      error = std::current_exception();
+    }
+    request->done(block, std::move(error));
+  };
+  if (!decided) { trace(TraceKind::Wait, &label, asked.charge); }
+  try {
+    wait_async(wish(asked, label), wait, *clock_, finish, decided ? std::optional{first} : std::nullopt);
+  }
+  catch (...) {
+    if (first.result == Take::Ok) { asked.purse.credit(asked.charge); }
     throw;
   }
 }
 
-void Ledger::refuse(std::size_t bytes, std::int64_t charge, Taken const& taken) const {
-  std::int64_t const requested =
-      charge >= 0 ? charge : static_cast<std::int64_t>(std::min<std::size_t>(bytes, INT64_MAX));
-  ErrorFields fields = this->fields(requested, requested - std::clamp<std::int64_t>(taken.available, 0, requested));
-  {
-    MutexLock lock{mutex_};
-    fields.live = sum_of_live();
-  }
-  if (charge < 0 || charge > budget_.limit()) {
-    fields.setting.assign("the adaptor's limit");
-    throw ImpossibleRequest(fields);
-  }
-  fields.setting.assign("the adaptor's limit, or AllowOverbooking::YES");
-  throw ReservationRefused(fields);
+void Ledger::note_wait(LabelRecord& label, Clock::time_point since, Asked const& asked, Taken const& taken) noexcept {
+  label.waited((clock_->now() - since).count());
+  if (observed_) { trace(taken.result == Take::Ok ? TraceKind::Grant : TraceKind::GiveUp, &label, asked.charge); }
 }
 
-ReservationBlock& Ledger::make_block(std::int64_t granted, Overbooking const& overbooking,
-                                     ReservationOptions const& options) {
-  // Opened under the lock, so that whoever walks the blocks sees each whole.
-  MutexLock lock{mutex_};
-  if (free_ == nullptr) { add_slab(); }
-  ReservationBlock::Label const* const name = label(options.label);
-  ReservationBlock& block = *free_;
-  free_ = block.next_free_;
-  block.open(granted, budget_.account(), overbooking, name, options);
-  if (blocks_in_use_++ == 0) { retain(); }
+ReservationBlock& Ledger::grant(Asked const& asked, std::int64_t granted, Taken const& taken) {
+  ReservationBlock* block = nullptr;
+  try {
+    block = &make_block(granted, asked.purse, asked.options);
+  }
+  catch (std::bad_alloc const&) {
+    asked.purse.credit(granted);
+    throw;
+  }
+  try {
+    Overbooking const overbooking = what_it_took(granted, taken.available);
+    if (overbooking.short_for_this_request != 0 || overbooking.tier_deficit != 0) {
+      block->make_extras().overbooking = overbooking;
+      if (observed_) { trace(TraceKind::Overbook, &block->label_record(), overbooking.tier_deficit, block); }
+    }
+    if (asked.options.backing == Backing::Preallocated && granted != 0) { block->preallocate(asked.options.fallback); }
+    if (overbooking.tier_deficit != 0 || asked.options.overbooking == AllowOverbooking::YES) { tell_of_overbooking(); }
+  }
+  catch (...) {
+    block->close();
+    block->release();
+    try {
+      throw;
+    }
+    catch (MemoryError const&) {
+      throw;
+    }
+    catch (std::bad_alloc const& cause) {
+      ErrorFields failed = fields(granted, 0);
+      failed.setting.assign("the upstream's capacity");
+      throw UpstreamOutOfMemory(failed, cause.what());
+    }
+  }
+  return *block;
+}
+
+ReservationBlock& Ledger::make_block(std::int64_t granted, BudgetCore& purse, ReservationOptions const& options) {
+  ReservationBlock& block = pool_.take(options.label);
+  block.open(granted, purse, options);
+  if (call_stacks_ == CallStacks::Record) [[unlikely]] {
+    try {
+      block.make_extras().reserved_at = CallStack::capture(2);
+    }
+    catch (std::bad_alloc const&) {
+      // The reservation matters more than where it was made.
+    }
+  }
+  if (observed_) [[unlikely]] { trace(TraceKind::Reserve, &block.label_record(), granted, &block); }
   return block;
 }
 
-void Ledger::add_slab() {
-  slabs_.reserve(slabs_.size() + 1);
-  auto slab = std::make_unique<ReservationBlock[]>(blocks_per_slab);
-  for (std::size_t i = blocks_per_slab; i-- > 0;) {
-    slab[i].ledger_ = this;
-    slab[i].next_free_ = free_;
-    free_ = &slab[i];
+// -- refusing --------------------------------------------------------------------------------------------------------
+
+void Ledger::refuse(Asked const& asked, Taken const& taken) {
+  refuse(asked.bytes, asked.charge, taken, asked.purse, pool_.label(asked.options.label));
+}
+
+void Ledger::refuse(std::size_t bytes, std::int64_t charge, Taken const& taken, BudgetCore& purse, LabelRecord& label) {
+  std::int64_t const requested =
+      charge >= 0 ? charge : static_cast<std::int64_t>(std::min<std::size_t>(bytes, INT64_MAX));
+  ErrorFields fields = this->fields(requested, requested - std::clamp<std::int64_t>(purse.available(), 0, requested));
+  fields.live = live_now();
+  label.refused();
+  if (observed_) { trace(TraceKind::Refuse, &label, requested); }
+  if (taken.result == Take::Aborted) { throw ReservationAborted(fields); }
+  if (charge < 0 || charge > budget_.limit() || taken.result == Take::Impossible) {
+    bool const quota = charge >= 0 && charge <= budget_.limit() && charge > purse.limit();
+    fields.setting.assign(quota ? "the consumer's quota" : "the adaptor's limit");
+    throw ImpossibleRequest(fields);
   }
-  slabs_.push_back(std::move(slab));
-}
-
-ReservationBlock::Label const* Ledger::label(std::string_view text) {
-  if (text.empty()) { return nullptr; }
-  auto const known = labels_.find(text);
-  if (known != labels_.end()) { return &known->second; }
-  return &labels_.emplace(text, ReservationBlock::Label{text}).first->second;
-}
-
-void Ledger::recycle(ReservationBlock& block) noexcept {
-  block.fold_counters();
-  if (!tracks_exactly()) { raise(known_peak_, block.peak()); }
-  ReservationBlock* const heir = block.merged_into_;
-  bool last = false;
-  {
-    MutexLock lock{mutex_};
-    block.use_.store(ReservationBlock::Use::Free, std::memory_order_relaxed);
-    block.next_free_ = free_;
-    free_ = &block;
-    last = --blocks_in_use_ == 0;
+  if (taken.result == Take::Closed) {
+    fields.setting.assign("the reservation it stands on, which is closed");
+  } else if (taken.result == Take::QuotaShort) {
+    fields.setting.assign("the consumer's quota");
+  } else if (taken.result == Take::Queue) {
+    fields.setting.assign("others wait: reserve_blocking or async_reserve");
+  } else {
+    fields.setting.assign("the adaptor's limit, or AllowOverbooking::YES");
   }
-  if (heir != nullptr) { heir->release(); }
-  if (last) { release(); }
+  throw ReservationRefused(fields);
 }
 
-void Ledger::add_totals(std::int64_t bytes, std::int64_t allocations) noexcept {
-  total_allocated_.fetch_add(bytes, std::memory_order_relaxed);
-  allocation_count_.fetch_add(allocations, std::memory_order_relaxed);
-}
-
-void Ledger::track(std::int64_t change) noexcept {
-  std::int64_t const live = tracked_live_.fetch_add(change, std::memory_order_relaxed) + change;
-  if (change > 0) { raise(known_peak_, live); }
-}
+// -- allocations without a reservation -------------------------------------------------------------------------------
 
 ReservationBlock::Draw Ledger::draw_unreserved(std::size_t bytes) {
   std::int64_t const charge = this->charge(bytes);
   std::int64_t const requested = charge < 0 ? Budget::max_bytes : charge;
   Taken taken{Take::Short, 0};
-  if (charge >= 0 && unreserved_ == UnreservedPolicy::Count) { taken = take(charge); }
-  if (charge >= 0 && unreserved_ == UnreservedPolicy::Unbounded) { taken = take_anyway(charge); }
+  // An allocation cannot wait, so it may pass those who do.
+  if (charge >= 0 && unreserved_ == UnreservedPolicy::Count) { taken = budget_.take(charge, Pass::Yes); }
+  if (charge >= 0 && unreserved_ == UnreservedPolicy::Unbounded) {
+    taken = budget_.take_anyway(charge);
+    tell_of_overbooking();
+  }
   if (taken.result == Take::Ok) { return {charge, 0}; }
   ErrorFields fields = this->fields(requested, requested - std::clamp<std::int64_t>(taken.available, 0, requested));
   fields.setting.assign(unreserved_ == UnreservedPolicy::Forbid ? "UnreservedPolicy, or allocate from a reservation"
@@ -214,18 +333,21 @@ ReservationBlock::Draw Ledger::draw_unreserved(std::size_t bytes) {
 }
 
 void Ledger::count_unreserved(ReservationBlock::Draw const& draw) noexcept {
-  add_totals(draw.charge, 1);
+  unreserved_bytes_.fetch_add(draw.charge, std::memory_order_relaxed);
+  unreserved_allocations_.fetch_add(1, std::memory_order_relaxed);
   if (tracks_exactly()) { track(draw.charge); }
+  if (observed_) { trace(TraceKind::Allocate, nullptr, draw.charge); }
 }
 
 void Ledger::give_back_unreserved(std::size_t bytes) noexcept {
   std::int64_t const charge = this->charge(bytes);
   if (tracks_exactly()) { track(-charge); }
-  credit(charge);
+  if (observed_) { trace(TraceKind::Free, nullptr, charge); }
+  budget_.credit(charge);
 }
 
 void Ledger::fail_unreserved(ReservationBlock::Draw const& draw) {
-  credit(draw.charge);
+  budget_.credit(draw.charge);
   ErrorFields fields = this->fields(draw.charge, 0);
   fields.setting.assign("the upstream's capacity");
   try {
@@ -236,83 +358,87 @@ void Ledger::fail_unreserved(ReservationBlock::Draw const& draw) {
   }
 }
 
-template <class Visit>
-void Ledger::for_each_block(std::size_t most_slabs, Visit const& visit) const {
-  std::size_t const slabs = std::min(most_slabs, slabs_.size());
-  for (std::size_t s = 0; s < slabs; ++s) {
-    for (std::size_t i = 0; i < blocks_per_slab; ++i) {
-      ReservationBlock const& block = slabs_[s][i];
-      if (block.use_.load(std::memory_order_relaxed) != ReservationBlock::Use::Free) {
-        visit(block, block.account().read());
-      }
-    }
+bool Ledger::wait_for_pending_frees() noexcept {
+  if (!order_by_stream_ || !frees_pending_.exchange(false, std::memory_order_acq_rel)) { return false; }
+  try {
+    events_->synchronize_all();
+    return true;
+  }
+  catch (std::exception const&) {
+    return false;  // the device is in trouble; the allocation's own error says more
   }
 }
 
-std::int64_t Ledger::sum_of_live() const noexcept {
-  std::int64_t live = budget_.committed();
-  for_each_block(all_slabs,
-                 [&](ReservationBlock const&, Account::Reading const& reading) { live -= reading.available; });
-  return std::max<std::int64_t>(live, 0);
+// -- everything else -------------------------------------------------------------------------------------------------
+
+void Ledger::set_limit(std::size_t limit) noexcept {
+  budget_.set_limit(Budget::clamp(limit));
+  if (observed_) { trace(TraceKind::Limit, nullptr, Budget::clamp(limit)); }
 }
 
-AdaptorSnapshot Ledger::snapshot() noexcept {
-  AdaptorSnapshot result;
-  std::int64_t largest_peak = 0;
-  MutexLock lock{mutex_};
-  Budget::Reading const now = budget_.read();
-  result.limit = now.limit;
-  result.committed = now.committed;
-  std::int64_t unspent = 0;
-  result.total_allocated = total_allocated_.load(std::memory_order_relaxed);
-  result.allocation_count = allocation_count_.load(std::memory_order_relaxed);
-  for_each_block(all_slabs, [&](ReservationBlock const& block, Account::Reading const& reading) {
-    if (!reading.closed) {
-      result.reserved += reading.granted;
-      ++result.open_reservations;
+void Ledger::shutdown() noexcept { budget_.shut_down(); }
+
+Consumer Ledger::make_consumer(std::string_view name, std::size_t quota) {
+  return Consumer{*new ConsumerAccount{*this, name, Budget::clamp(quota)}};
+}
+
+void Ledger::add_consumer(ConsumerAccount& consumer) {
+  MutexLock lock{consumers_mutex_};
+  consumers_.push_back(&consumer);
+}
+
+void Ledger::remove_consumer(ConsumerAccount& consumer) noexcept {
+  MutexLock lock{consumers_mutex_};
+  std::erase(consumers_, &consumer);
+}
+
+PressureSubscription Ledger::on_pressure(std::function<void(std::int64_t)> listener) {
+  return listeners_.add(std::move(listener));
+}
+
+void Ledger::note_peak(std::int64_t live) noexcept {
+  if (!tracks_exactly() && live > known_peak_.load(std::memory_order_relaxed)) { raise(known_peak_, live); }
+}
+
+void Ledger::track(std::int64_t change) noexcept {
+  std::int64_t const live = tracked_live_.fetch_add(change, std::memory_order_relaxed) + change;
+  if (change > 0) { raise(known_peak_, live); }
+}
+
+void Ledger::tell_of_overbooking() noexcept {
+  if (budget_.available() < 0) { pressure_changed(); }
+  if (lender_ != nullptr) { lender_->block().ledger().tell_of_overbooking(); }
+}
+
+void Ledger::pressure_changed() noexcept {
+  if (trace_ != nullptr) {
+    std::int64_t const now = budget_.pressure();
+    if (traced_pressure_.exchange(now, std::memory_order_relaxed) != now) {
+      trace(TraceKind::Pressure, TraceLabel::None, now, nullptr);
     }
-    unspent += reading.available;
-    largest_peak = std::max(largest_peak, block.peak());
-    block.add_counters_to(result);
-  });
-  result.allocated = std::max<std::int64_t>(now.committed - unspent, 0);
-  if (tracks_exactly()) {
-    result.allocated = tracked_live_.load(std::memory_order_relaxed);
-  } else {
-    raise(known_peak_, std::max(largest_peak, result.allocated));
   }
-  result.peak_allocated = known_peak_.load(std::memory_order_relaxed);
-  result.peak_committed = budget_.peak_committed();
-  return result;
+  listeners_.tell([this] { return budget_.pressure(); });
 }
 
-std::vector<OutstandingReservation> Ledger::outstanding() const {
-  std::vector<OutstandingReservation> result;
-  MutexLock lock{mutex_};
-  for_each_block(all_slabs, [&](ReservationBlock const& block, Account::Reading const& reading) {
-    if (reading.closed && reading.granted == 0) { return; }
-    result.push_back({std::string{block.label()}, reading.granted, reading.live(),
-                      reading.closed ? OutstandingReservation::State::Closed : OutstandingReservation::State::Open});
-  });
-  return result;
+void Ledger::trace(TraceKind kind, TraceLabel label, std::int64_t bytes, void const* id) noexcept {
+  if (trace_ == nullptr) { return; }
+  trace_->write({.time = clock_->now(),
+                 .kind = kind,
+                 .source = traced_as_,
+                 .label = label,
+                 .id = reinterpret_cast<std::uintptr_t>(id),
+                 .bytes = bytes});
 }
 
-ErrorFields Ledger::fields(std::int64_t requested, std::int64_t shortfall) const noexcept {
-  ErrorFields fields;
-  Budget::Reading const now = budget_.read();
-  fields.tier.assign(to_string(type_));
-  fields.limit = now.limit;
-  fields.committed = now.committed;
-  fields.requested = requested;
-  fields.shortfall = shortfall;
-  MutexLock lock{mutex_};
-  for_each_block(slabs_searched_for_holders, [&](ReservationBlock const& block, Account::Reading const& reading) {
-    Holder holder{FixedText<47>{block.label()}, reading.granted};
-    for (Holder& place : fields.holders) {
-      if (holder.granted_bytes > place.granted_bytes) { std::swap(holder, place); }
-    }
-  });
-  return fields;
+void Ledger::log_leaks() noexcept {
+  if (log_ == nullptr || !log_->takes(LogLevel::Warning)) { return; }
+  try {
+    std::vector<OutstandingReservation> const left = outstanding();
+    if (!left.empty()) { log_->write(LogLevel::Warning, leak_text(to_string(type_), left)); }
+  }
+  catch (std::bad_alloc const&) {
+    log_->write(LogLevel::Warning, "reservations are outstanding, and there is no memory to name them");
+  }
 }
 
 }  // namespace earmark::detail

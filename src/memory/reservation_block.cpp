@@ -4,36 +4,76 @@
 
 #include <algorithm>
 #include <new>
+#include <utility>
 
 #include "earmark/memory/errors.hpp"
 #include "earmark/memory/ledger.hpp"
 
 namespace earmark::detail {
 
-void ReservationBlock::open(std::int64_t granted, Account& budget, Overbooking const& overbooking, Label const* label,
-                            ReservationOptions const& options) noexcept {
+void ReservationBlock::open(std::int64_t granted, BudgetCore& purse, ReservationOptions const& options) noexcept {
   peak_.store(0, std::memory_order_relaxed);
-  counters_.store(0, std::memory_order_relaxed);
+  own_counters_.store(0, std::memory_order_relaxed);
+  own_thread_.store(nullptr, std::memory_order_relaxed);
   references_.store(1, std::memory_order_relaxed);
-  use_.store(Use::InUse, std::memory_order_relaxed);
   exhausted_ = options.exhausted;
   refund_ = options.refund;
+  preallocated_ = false;
   merged_into_ = nullptr;
-  label_ = label;
-  overbooking_ = overbooking;
-  account_.open(granted, &budget);
+  purse_ = &purse;
+  if (purse.is_consumer()) { purse.owner()->hold_budget(); }
+  account_.open(granted, &purse.account());
+  use_.store(Use::InUse, std::memory_order_release);
+}
+
+BlockExtras& ReservationBlock::make_extras() {
+  BlockExtras* known = extras_.load(std::memory_order_acquire);
+  if (known != nullptr) { return *known; }
+  auto made = std::make_unique<BlockExtras>();
+  if (extras_.compare_exchange_strong(known, made.get(), std::memory_order_acq_rel)) { return *made.release(); }
+  return *known;
+}
+
+BasicWaiterList<StdAtomics>& ReservationBlock::waiters() {
+  BasicWaiterList<StdAtomics>& waiters = make_extras().waiters;
+  account_.wait_with(&waiters);
+  return waiters;
+}
+
+Overbooking ReservationBlock::overbooking() const noexcept {
+  BlockExtras const* const extras = this->extras();
+  if (extras != nullptr && extras->overbooking) { return *extras->overbooking; }
+  return {account_.granted(), 0, 0};
+}
+
+// -- drawing ---------------------------------------------------------------------------------------------------------
+
+ReservationBlock::Draw ReservationBlock::draw_slowly(std::size_t bytes) {
+  std::int64_t const charge = ledger_->charge(bytes);
+  if (charge < 0) { throw_short({Take::Short, account_.available()}, Budget::max_bytes); }
+  Taken const taken = try_draw(charge);
+  purse_->settle();
+  if (taken.result != Take::Ok) { throw_short(taken, charge); }
+  if (exhausted_ == ExhaustedPolicy::GrowOrOverbook) { ledger_->tell_of_overbooking(); }
+  return {charge, account_.granted() - taken.available};
 }
 
 Taken ReservationBlock::draw_growing(std::int64_t charge, ExhaustedPolicy policy) noexcept {
   for (;;) {
-    Taken const taken = account_.try_take(charge);
-    if (taken.result != Take::Short || policy == ExhaustedPolicy::Refuse) { return taken; }
+    Taken taken = account_.try_take(charge);
+    if (taken.result != Take::Short || policy == ExhaustedPolicy::Refuse || preallocated_) { return taken; }
     std::int64_t const missing = charge - taken.available;
-    Taken const more =
-        policy == ExhaustedPolicy::GrowOrOverbook ? ledger_->take_anyway(missing) : ledger_->take(missing);
+    // An allocation cannot wait, so it may pass those who do. Quietly: a nested budget whose lock the caller holds may
+    // be among them.
+    Taken const more = policy == ExhaustedPolicy::GrowOrOverbook ? purse_->take_anyway_quietly(missing)
+                                                                 : purse_->take_quietly(missing, Pass::Yes);
     if (more.result != Take::Ok) { return taken; }
-    // Another thread may draw what was grown here; then the next round grows again.
-    account_.grow(missing);
+    taken = account_.grow_and_take(missing, charge);
+    if (taken.result == Take::Ok) {
+      ledger_->trace(TraceKind::Grow, &label_record(), missing, this);
+      return taken;
+    }
+    purse_->credit_quietly(missing);  // another thread drew what was here: again
   }
 }
 
@@ -43,9 +83,13 @@ Taken ReservationBlock::draw_anyway(std::int64_t charge) noexcept {
   return draw_growing(charge, ExhaustedPolicy::GrowOrOverbook);
 }
 
-void ReservationBlock::fail(Draw const& draw) {
+void ReservationBlock::fail(Draw draw) {
   account_.credit(draw.charge);
-  ErrorFields fields = this->fields(draw.charge, account_.available());
+  throw_upstream_failure(draw.charge);
+}
+
+void ReservationBlock::throw_upstream_failure(std::int64_t charge) const {
+  ErrorFields fields = this->fields(charge, account_.available());
   fields.shortfall = 0;  // the ledger had granted it
   fields.setting.assign("the upstream's capacity");
   try {
@@ -59,6 +103,7 @@ void ReservationBlock::fail(Draw const& draw) {
 void ReservationBlock::throw_short(Taken const& taken, std::int64_t charge) const {
   ErrorFields fields = this->fields(charge, taken.available);
   if (taken.result == Take::Closed) { throw ReservationClosed(fields); }
+  ledger_->trace(TraceKind::Exhausted, &label_record(), charge, this);
   fields.setting.assign(exhausted_ == ExhaustedPolicy::Refuse
                             ? "the reservation's size, or ExhaustedPolicy::GrowOrRefuse"
                             : "the adaptor's limit");
@@ -67,61 +112,145 @@ void ReservationBlock::throw_short(Taken const& taken, std::int64_t charge) cons
 
 ErrorFields ReservationBlock::fields(std::int64_t charge, std::int64_t balance) const noexcept {
   ErrorFields fields = ledger_->fields(charge, std::max<std::int64_t>(charge - balance, 0));
-  fields.live = account_.read().live();
+  fields.live = reading().live();
   return fields;
 }
 
-void ReservationBlock::close() noexcept { account_.close(); }
+// Runs `change`, which moves bytes of the account, while the reservation has no block, and takes a new one for what
+// it holds then. Throws: ReservationMismatch if something is allocated; what the upstream throws: then the reservation
+// has its bytes, but is closed.
+template <class Change>
+auto ReservationBlock::rebuild_around(Change const& change) {
+  begin_rebuild();
+  try {
+    change();
+  }
+  catch (...) {
+    end_rebuild();
+    throw;
+  }
+  end_rebuild();
+}
 
-void ReservationBlock::merge_into(ReservationBlock& other) noexcept {
-  if (account_.closed()) { return; }  // nothing left to hand over: what is live goes to the budget
-  other.retain();
-  merged_into_ = &other;
-  account_.merge_into(other.account_);
+// -- the handle's side -----------------------------------------------------------------------------------------------
+
+void ReservationBlock::close() noexcept {
+  if (account_.closed()) { return; }
+  if (close_preallocation()) { return; }
+  std::int64_t const unspent = close_account();
+  if (ledger_->observed()) [[unlikely]] { ledger_->trace(TraceKind::Close, &label_record(), unspent, this); }
+  if (unspent != 0) { purse_->credit(unspent); }
+}
+
+std::int64_t ReservationBlock::close_account() noexcept {
+  if (references_.load(std::memory_order_acquire) == 1) {
+    if (auto const unspent = account_.close_alone()) { return *unspent; }
+  }
+  return account_.close_and_take_unspent();
+}
+
+void ReservationBlock::drop() noexcept {
+  if (refund_ == RefundPolicy::AtClose) { close(); }
+  release();
+}
+
+void ReservationBlock::merge_into(ReservationBlock& other) {
+  if (closed()) { return; }  // nothing left to hand over: what is live goes to the budget
+  auto const merge = [&] {
+    other.retain();
+    merged_into_ = &other;
+    ledger_->trace(TraceKind::Merge, &label_record(), account_.granted(), &other);
+    account_.merge_into(other.account_);
+  };
+  auto const merge_without_my_block = [&] {
+    if (!preallocated_) { return merge(); }
+    begin_rebuild();
+    merge();
+    end_rebuild_closed();
+  };
+  if (other.preallocated_) { return other.rebuild_around(merge_without_my_block); }
+  merge_without_my_block();
 }
 
 void ReservationBlock::grow(std::size_t bytes, AllowOverbooking overbooking) {
   std::int64_t const charge = ledger_->charge(bytes);
-  if (charge < 0) { ledger_->refuse(bytes, charge, {Take::Short, 0}); }
-  if (account_.closed()) { throw ReservationClosed(fields(charge, 0)); }
-  Taken const taken = overbooking == AllowOverbooking::YES ? ledger_->take_anyway(charge) : ledger_->take(charge);
-  if (taken.result != Take::Ok) { ledger_->refuse(bytes, charge, taken); }
-  account_.grow(charge);
+  if (charge < 0) { ledger_->refuse(bytes, charge, {Take::Short, 0}, *purse_, label_record()); }
+  if (closed()) { throw ReservationClosed(fields(charge, 0)); }
+  auto const change = [&] {
+    Taken taken = ledger_->take_for(*purse_, charge);
+    if (taken.result != Take::Ok && taken.result != Take::Aborted && overbooking == AllowOverbooking::YES) {
+      taken = purse_->take_anyway(charge);
+    }
+    if (taken.result != Take::Ok) { ledger_->refuse(bytes, charge, taken, *purse_, label_record()); }
+    account_.grow(charge);
+    ledger_->trace(TraceKind::Grow, &label_record(), charge, this);
+  };
+  if (preallocated_) {
+    rebuild_around(change);
+  } else {
+    change();
+  }
+  if (overbooking == AllowOverbooking::YES) { ledger_->tell_of_overbooking(); }
 }
 
 bool ReservationBlock::try_grow(std::size_t bytes) noexcept {
   std::int64_t const charge = ledger_->charge(bytes);
-  if (charge < 0 || account_.closed() || ledger_->take(charge).result != Take::Ok) { return false; }
-  return account_.grow(charge);
+  if (charge < 0 || closed() || preallocated_) { return false; }
+  if (ledger_->take_for(*purse_, charge).result != Take::Ok || !account_.grow(charge)) { return false; }
+  ledger_->trace(TraceKind::Grow, &label_record(), charge, this);
+  return true;
 }
 
 std::int64_t ReservationBlock::shrink_to_fit() noexcept {
-  std::int64_t const unspent = account_.detach_unspent();
-  if (unspent != 0) { ledger_->credit(unspent); }
+  std::int64_t const unspent = preallocated_ ? shrink_preallocation() : account_.detach_unspent();
+  ledger_->trace(TraceKind::Shrink, &label_record(), unspent, this);
+  if (unspent != 0) { purse_->credit(unspent); }
   return unspent;
 }
 
 ReservationBlock& ReservationBlock::split(std::size_t bytes) {
   std::int64_t const charge = ledger_->charge(bytes);
   if (charge < 0) { throw_short({Take::Short, account_.available()}, Budget::max_bytes); }
-  Taken const taken = account_.detach(charge);
-  if (taken.result != Take::Ok) { throw_short(taken, charge); }
-  ReservationOptions options;
-  options.label = label();
-  options.exhausted = exhausted_;
-  options.refund = refund_;
-  try {
-    return ledger_->make_block(charge, Overbooking{charge, 0, 0}, options);
+  if (closed()) { throw_short({Take::Closed, 0}, charge); }
+  ReservationBlock* piece = nullptr;
+  auto const change = [&] {
+    Taken const taken = account_.detach(charge);
+    if (taken.result != Take::Ok) { throw_short(taken, charge); }
+    ReservationOptions options;
+    options.label = label();
+    options.exhausted = exhausted_;
+    options.refund = refund_;
+    try {
+      piece = &ledger_->make_block(charge, *purse_, options);
+    }
+    catch (std::bad_alloc const&) {
+      account_.grow(charge);
+      throw;
+    }
+    ledger_->trace(TraceKind::Split, &label_record(), charge, this);
+  };
+  if (!preallocated_) {
+    change();
+    return *piece;
   }
-  catch (std::bad_alloc const&) {
-    account_.grow(charge);
+  try {
+    rebuild_around(change);
+    piece->preallocate(fallback());
+  }
+  catch (...) {
+    if (piece != nullptr) { piece->drop(); }
     throw;
   }
+  return *piece;
 }
 
+// -- the end ---------------------------------------------------------------------------------------------------------
+
 void ReservationBlock::last_reference_gone() noexcept {
-  account_.close();
+  close();
   references_.store(0, std::memory_order_relaxed);
+  // Without a reference and without live bytes it is nobody's but ours.
+  if (account_.closed() && account_.granted() == 0) { return recycle(); }
   // Bytes still live here were allocated through a reference that nobody holds any more: keep the block, so that
   // `outstanding()` can name them and a late free finds its way.
   use_.exchange(Use::Orphaned, std::memory_order_acq_rel);
@@ -131,8 +260,27 @@ void ReservationBlock::last_reference_gone() noexcept {
 void ReservationBlock::recycle_if_settled() noexcept {
   // A read-modify-write of `use_` on both sides, so that of the last free and the last release one sees the other.
   std::uint8_t expected = use_.fetch_or(0, std::memory_order_acq_rel);
-  if (expected != Use::Orphaned || account_.granted() != 0) { return; }
-  if (use_.compare_exchange_strong(expected, Use::InUse, std::memory_order_acq_rel)) { ledger_->recycle(*this); }
+  if (expected != Use::Orphaned || !account_.closed() || account_.granted() != 0) { return; }
+  if (use_.compare_exchange_strong(expected, Use::InUse, std::memory_order_acq_rel)) { recycle(); }
+}
+
+void ReservationBlock::recycle() noexcept {
+  BudgetCore& purse = *purse_;
+  ReservationBlock* const heir = merged_into_;
+  Ledger& ledger = *ledger_;
+  ledger.note_peak(peak());
+  bool const last = ledger.pool().put(*this);
+  if (purse.is_consumer()) { purse.owner()->let_go_of_budget(); }
+  if (heir != nullptr) { heir->release(); }
+  if (last) { ledger.end(); }
+}
+
+// -- counters and traces
+// --------------------------------------------------------------------------------------------------------
+
+void ReservationBlock::observe(TraceKind kind, std::int64_t charge) noexcept {
+  if (ledger_->tracks_exactly()) { ledger_->track(kind == TraceKind::Allocate ? charge : -charge); }
+  ledger_->trace(kind, &label_record(), charge, this);
 }
 
 void ReservationBlock::raise_peak(std::int64_t live) noexcept {
@@ -140,24 +288,20 @@ void ReservationBlock::raise_peak(std::int64_t live) noexcept {
   while (live > peak && !peak_.compare_exchange_weak(peak, live, std::memory_order_relaxed)) {}
 }
 
-std::int64_t ReservationBlock::counted_bytes(std::uint64_t counters) const noexcept {
-  return static_cast<std::int64_t>((counters >> count_bits) << ledger_->granule_shift());
+LabelRecord::Counters ReservationBlock::unpack(std::uint64_t counters) const noexcept {
+  return {0, static_cast<std::int64_t>(counters & ((std::uint64_t{1} << count_bits) - 1)),
+          static_cast<std::int64_t>((counters >> count_bits) << ledger_->granule_shift()), 0};
 }
 
-std::int64_t ReservationBlock::counted_allocations(std::uint64_t counters) noexcept {
-  return static_cast<std::int64_t>(counters & ((std::uint64_t{1} << count_bits) - 1));
+void ReservationBlock::fold_own_counters() noexcept {
+  ledger_->pool().count(label_record(), unpack(own_counters_.exchange(0, std::memory_order_relaxed)));
 }
 
-void ReservationBlock::fold_counters() noexcept {
-  if (counters_.load(std::memory_order_relaxed) == 0) { return; }
-  std::uint64_t const counters = counters_.exchange(0, std::memory_order_relaxed);
-  ledger_->add_totals(counted_bytes(counters), counted_allocations(counters));
-}
-
-void ReservationBlock::add_counters_to(AdaptorSnapshot& snapshot) const noexcept {
-  std::uint64_t const counters = counters_.load(std::memory_order_relaxed);
-  snapshot.total_allocated += counted_bytes(counters);
-  snapshot.allocation_count += counted_allocations(counters);
+LabelRecord::Counters ReservationBlock::counters() const noexcept {
+  LabelRecord::Counters counters = unpack(own_counters_.load(std::memory_order_relaxed));
+  counters.reservations = 1;
+  counters.peak = peak();
+  return counters;
 }
 
 }  // namespace earmark::detail

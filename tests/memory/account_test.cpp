@@ -6,38 +6,19 @@
 
 #include <gtest/gtest.h>
 
-#include <functional>
 #include <optional>
-#include <string>
-#include <vector>
 
-#include "memory/interleaving.hpp"
+#include "memory/exploring.hpp"
 
 namespace earmark::detail {
 namespace {
 
+using interleaving::Account;
 using interleaving::Atomic;
-using interleaving::Exploration;
-using interleaving::explore;
+using interleaving::expect_fails;
+using interleaving::expect_holds;
 using interleaving::Scenario;
-using Account = BasicAccount<interleaving::Atomics>;
-using Threads = std::vector<std::function<void()>>;
-
-template <class S>
-void expect_holds() {
-  Exploration const result = explore<S>();
-  std::string schedule;
-  for (std::size_t thread : result.schedule) { schedule += static_cast<char>('0' + thread); }
-  EXPECT_EQ(result.failure, "") << "after " << schedule;
-  EXPECT_TRUE(result.complete) << result.states << " states were not enough";
-  EXPECT_GT(result.endings, 0U);
-  ::testing::Test::RecordProperty("states", static_cast<int>(result.states));
-}
-
-template <class S>
-void expect_fails() {
-  EXPECT_NE(explore<S>().failure, "") << "the search should have found the hole in this design";
-}
+using interleaving::Threads;
 
 // Takes and gives back, as an allocation and its free do.
 void allocate_and_free(Account& account, std::int64_t bytes) {

@@ -18,6 +18,7 @@
 // Thread safety: one exploration at a time.
 #pragma once
 
+#include <setjmp.h>
 #include <ucontext.h>
 
 #include <atomic>
@@ -29,6 +30,8 @@
 #include <unordered_set>
 #include <utility>
 #include <vector>
+
+#include "earmark/core/thread_annotations.hpp"
 
 namespace earmark::interleaving {
 
@@ -42,7 +45,9 @@ inline std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
 class World {
  public:
   struct Fiber {
-    ucontext_t context{};
+    ucontext_t context{};  // its first entry
+    jmp_buf stopped_at{};  // from then on: switching by ucontext costs two system calls
+    bool entered{false};
     std::function<void()> body;
     std::function<bool()> ready;  // set while it waits
     std::uint64_t history{0};     // hash of all that it has read
@@ -56,8 +61,20 @@ class World {
 
   // -- called by atomics -----------------------------------------------------------------------------------------
   [[nodiscard]] bool inside_thread() const { return running_ != nullptr; }
+  // The number of the thread that runs; outside, the one that is stood in for.
+  [[nodiscard]] std::size_t running_thread() const {
+    return running_ == nullptr ? stands_in_for_ : static_cast<std::size_t>(running_ - fibers_.data());
+  }
+  // Lets a scenario's constructor act on a thread's core.
+  void stand_in_for(std::size_t thread) { stands_in_for_ = thread; }
+  // From here mutexes remember who held them, in which order, which stands for whatever they guard. For scenarios whose
+  // guarded plain members cannot be named in `plain_state`; it costs many states.
+  void let_mutexes_remember() { mutexes_remember_ = true; }
+  [[nodiscard]] std::uint64_t what_a_mutex_remembers(std::uint64_t so_far) const {
+    return mutexes_remember_ ? mix(so_far, running_->history) : 0;
+  }
   void stop_here() {
-    if (running_ != nullptr) { ::swapcontext(&running_->context, &scheduler_); }
+    if (running_ != nullptr && _setjmp(running_->stopped_at) == 0) { _longjmp(scheduler_, 1); }
   }
   void has_read(std::uint64_t value) {
     if (running_ != nullptr) { running_->history = mix(running_->history, value); }
@@ -92,7 +109,11 @@ class World {
   }
   void run(Fiber& fiber) {
     running_ = &fiber;
-    ::swapcontext(&scheduler_, &fiber.context);
+    if (_setjmp(scheduler_) == 0) {
+      if (fiber.entered) { _longjmp(fiber.stopped_at, 1); }
+      fiber.entered = true;
+      ::setcontext(&fiber.context);
+    }
     running_ = nullptr;
   }
   [[nodiscard]] std::vector<Fiber>& fibers() { return fibers_; }
@@ -130,12 +151,14 @@ class World {
     Fiber& fiber = *world.running_;
     fiber.body();
     fiber.done = true;
-    ::swapcontext(&fiber.context, &world.scheduler_);
+    _longjmp(world.scheduler_, 1);
   }
 
-  ucontext_t scheduler_{};
+  jmp_buf scheduler_{};
   std::vector<Fiber> fibers_;
   Fiber* running_{nullptr};
+  std::size_t stands_in_for_{0};
+  bool mutexes_remember_{false};
   std::vector<std::function<std::uint64_t()>> cells_;
   std::string failure_;
 };
@@ -171,6 +194,20 @@ class Atomic {
     value_ = static_cast<T>(before - value);
     return before;
   }
+  T fetch_and(T value, std::memory_order = std::memory_order_seq_cst) {
+    T const before = step(Operation::And, value_);
+    value_ = static_cast<T>(before & value);
+    return before;
+  }
+  T fetch_or(T value, std::memory_order = std::memory_order_seq_cst) {
+    T const before = step(Operation::Or, value_);
+    value_ = static_cast<T>(before | value);
+    return before;
+  }
+  bool compare_exchange_strong(T& expected, T desired, std::memory_order = std::memory_order_seq_cst,
+                               std::memory_order = std::memory_order_seq_cst) {
+    return compare_exchange_weak(expected, desired);
+  }
   bool compare_exchange_weak(T& expected, T desired, std::memory_order = std::memory_order_seq_cst,
                              std::memory_order = std::memory_order_seq_cst) {
     T const before = step(Operation::CompareExchange, value_);
@@ -183,7 +220,15 @@ class Atomic {
   }
 
  private:
-  enum class Operation : std::uint64_t { Load = 3, Exchange = 5, Add = 7, Subtract = 11, CompareExchange = 13 };
+  enum class Operation : std::uint64_t {
+    Load = 3,
+    Exchange = 5,
+    Add = 7,
+    Subtract = 11,
+    CompareExchange = 13,
+    And = 17,
+    Or = 19
+  };
   // Stops, then notes what is read. `value_` is passed by reference: it may change while this thread is stopped.
   static T step(Operation operation, T const& value) {
     World::current()->stop_here();
@@ -196,9 +241,50 @@ class Atomic {
   std::size_t id_;
 };
 
+// A mutex whose every operation is such a point, too. Outside threads (in a scenario's constructor) it does nothing.
+class EARMARK_CAPABILITY("mutex") Mutex {
+ public:
+  Mutex() : id_(World::current()->add_cell([this] { return mix(past_, held_ ? 1 : 0); })) {}
+  Mutex(Mutex const&) = delete;
+  Mutex& operator=(Mutex const&) = delete;
+  ~Mutex() { World::current()->remove_cell(id_); }
+
+  void lock() EARMARK_ACQUIRE() {
+    if (!World::current()->inside_thread()) { return; }
+    World::current()->wait_until([this] { return !held_; });
+    held_ = true;
+    World::current()->has_read(past_);
+  }
+  bool try_lock() EARMARK_TRY_ACQUIRE(true) {
+    if (!World::current()->inside_thread()) { return true; }
+    World::current()->stop_here();
+    bool const free = !held_;
+    held_ = true;
+    World::current()->has_read(free ? mix(past_, 1) : 2);
+    return free;
+  }
+  void unlock() EARMARK_RELEASE() {
+    if (!World::current()->inside_thread()) { return; }
+    World::current()->stop_here();
+    held_ = false;
+    past_ = World::current()->what_a_mutex_remembers(past_);
+    World::current()->has_read(3);
+  }
+
+ private:
+  bool held_{false};
+  std::uint64_t past_{0};
+  std::size_t id_;
+};
+
 struct Atomics {
   template <class T>
   using Atomic = interleaving::Atomic<T>;
+  using Mutex = interleaving::Mutex;
+  // Each thread has a core of its own.
+  [[nodiscard]] static std::size_t core() noexcept { return World::current()->running_thread(); }
+  template <class T>
+  static void about_to_change(Atomic<T> const&) noexcept {}
   template <class Predicate>
   static void wait_until(Predicate const& ready) {
     World::current()->wait_until(ready);

@@ -5,11 +5,12 @@
 // whether the account is closed live in one signed 64-bit word, so an admission is one compare-and-swap and a limit is
 // never passed for an instant.
 //
-//   word = (available << 2) | waiters bit | closed bit          (the waiters bit belongs to the wait queue)
+//   word = (available << 2) | waiters bit | closed bit
 //
-// A negative `available` is a deficit. Bytes that come back to a closed account go on to its *heir*: the account it was
-// granted from, or the one it was merged into. Whoever adds to a closed account takes away exactly what it added, so
-// nothing is lost or counted twice however closes and frees interleave.
+// The waiters bit says that somebody waits for bytes of this account: whoever brings some back then tells its
+// `Waiters`. A negative `available` is a deficit. Bytes that come back to a closed account go on to its *heir*: the
+// account it was granted from, or the one it was merged into. Whoever adds to a closed account takes away exactly what
+// it added, so nothing is lost or counted twice however closes and frees interleave.
 //
 // When to use: through `Budget` and `MemoryReservation`; this header is their engine room. It is a template over the
 // atomics so that the tests can run the very same code under a scheduler that explores every interleaving.
@@ -17,33 +18,75 @@
 // Ownership: an account does not own its heir; whoever opens it keeps the heir alive.
 #pragma once
 
+#include <sched.h>
+
 #include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <thread>
 
+#include "earmark/core/thread_annotations.hpp"
+
 namespace earmark::detail {
 
-enum class Take : std::uint8_t { Ok, Short, Closed };
+enum class Take : std::uint8_t {
+  Ok,
+  Short,       // not enough is available
+  Closed,      // the account is closed
+  Queue,       // others wait: nobody may pass them
+  QuotaShort,  // there is enough, but not for this consumer
+  Impossible,  // more than the limit: waiting cannot help
+  Aborted,     // the consumer was aborted, or nobody may wait any more
+};
 
 // The outcome of a take: `available` is what was left after it (Ok) or what there was (Short).
 struct Taken {
   Take result{Take::Closed};
   std::int64_t available{0};
+  bool contended{false};  // other threads were at the same word
 };
+
+// Whether a take may go ahead of those who wait.
+enum class Pass : std::uint8_t { No, Yes };
+
+// Whether those who wait are told of bytes that were added.
+enum class Tell : std::uint8_t { No, Yes };
 
 // What an open account does with bytes that come back: keep them, or (a nested budget, whose own bytes are lent from
 // its heir) count them and pass them on as well.
 enum class Credits : std::uint8_t { Keep, PassOn };
 
-// The atomics of programs. `wait_until` is for the few instructions that another thread is inside a sequence.
+// Who waits for bytes of an account. Told by whoever brought bytes back, or closed the account, outside every lock.
+class Waiters {
+ public:
+  virtual void bytes_came_back() noexcept = 0;
+  // Between these it stays alive: whoever tells it does so outside every lock.
+  virtual void hold() noexcept {}
+  virtual void let_go() noexcept {}
+
+ protected:
+  ~Waiters() = default;
+};
+
+// The atomics and locks of programs. `wait_until` is for the few instructions that another thread is inside a sequence;
+// `core` says where the caller runs, for what is kept per core.
 struct StdAtomics {
   template <class T>
   using Atomic = std::atomic<T>;
+  using Mutex = earmark::Mutex;
+  [[nodiscard]] static std::size_t core() noexcept { return static_cast<std::size_t>(::sched_getcpu()); }
   template <class Predicate>
   static void wait_until(Predicate const& ready) noexcept {
     while (!ready()) { std::this_thread::yield(); }
+  }
+  // Asks for a contended word's cache line to write it at once, rather than to read it and then to ask again.
+  template <class T>
+  static void about_to_change([[maybe_unused]] std::atomic<T> const& word) noexcept {
+#if defined(__x86_64__)
+    asm volatile("prefetchw %0" : : "m"(word));
+#endif
   }
 };
 
@@ -66,16 +109,33 @@ class BasicAccount {
 
   // Starts (again) with `available` bytes, all of them granted. Requires: nobody else uses the account.
   void open(std::int64_t available, BasicAccount* heir, Credits credits = Credits::Keep) noexcept {
+    SoleWriter writer{*this};
     heir_ = heir;
     credits_ = credits;
     merged_ = false;
-    granted_.store(available, std::memory_order_relaxed);
+    waiters_.store(nullptr, std::memory_order_relaxed);
+    granted_.store(available, std::memory_order_release);
     word_.store(available * unit, std::memory_order_release);
   }
 
   // Takes `bytes` if they are there. Requires: 0 <= bytes <= max_bytes.
-  [[nodiscard]] Taken try_take(std::int64_t bytes) noexcept {
-    return take_if([bytes](std::int64_t available) { return available >= bytes ? bytes : -1; });
+  [[nodiscard]] Taken try_take(std::int64_t bytes, Pass pass = Pass::Yes) noexcept {
+    return take_if([bytes](std::int64_t available) { return available >= bytes ? bytes : -1; }, pass);
+  }
+  // The same for the path of every allocation, with nothing but what it needs. `live`: what is live with it.
+  // Returns: whether the bytes were taken; where not, `try_take` says why.
+  [[nodiscard]] bool take_quickly(std::int64_t bytes, std::int64_t& live) noexcept {
+    Atomics::about_to_change(word_);
+    std::int64_t word = word_.load(std::memory_order_relaxed);
+    for (;;) {
+      std::int64_t const left = bytes_of(word) - bytes;
+      if ((word & closed_bit) != 0 || left < 0) [[unlikely]] { return false; }
+      if (word_.compare_exchange_weak(word, word - bytes * unit, std::memory_order_acquire,
+                                      std::memory_order_relaxed)) {
+        live = granted_.load(std::memory_order_relaxed) - left;
+        return true;
+      }
+    }
   }
   // Takes `bytes` even into a deficit. Returns: Short only where the deficit would leave the word's range.
   [[nodiscard]] Taken take_anyway(std::int64_t bytes) noexcept {
@@ -83,42 +143,36 @@ class BasicAccount {
   }
   // Takes as much of `bytes` as there is, in whole multiples of `granule` but at least `at_least`; `taken` says how
   // much. Requires: bytes and at_least are multiples of granule, a power of two.
-  [[nodiscard]] Taken take_up_to(std::int64_t bytes, std::int64_t at_least, std::int64_t granule,
-                                 std::int64_t& taken) noexcept {
-    return take_if([&](std::int64_t available) {
-      taken = std::min(bytes, std::max<std::int64_t>(available, 0) & ~(granule - 1));
-      return taken >= at_least ? taken : -1;
-    });
+  [[nodiscard]] Taken take_up_to(std::int64_t bytes, std::int64_t at_least, std::int64_t granule, std::int64_t& taken,
+                                 Pass pass = Pass::Yes) noexcept {
+    return take_if(
+        [&](std::int64_t available) {
+          taken = std::min(bytes, std::max<std::int64_t>(available, 0) & ~(granule - 1));
+          return taken >= at_least ? taken : -1;
+        },
+        pass);
   }
 
   // Gives `bytes` back: to this account if it is open, else to the first open heir, and on from there where credits
-  // are passed on. Returns: the first open account that took them; nothing when all were closed (a budget never is).
-  BasicAccount* credit(std::int64_t bytes) noexcept {
-    BasicAccount* receiver = nullptr;
-    for (BasicAccount* account = this; account != nullptr; account = account->heir_) {
-      std::int64_t const before = account->word_.fetch_add(bytes * unit, std::memory_order_acq_rel);
-      if ((before & closed_bit) != 0) {
-        account->word_.fetch_sub(bytes * unit, std::memory_order_relaxed);
-        if (!account->merged_) { account->granted_.fetch_sub(bytes, std::memory_order_acq_rel); }
-        continue;
-      }
-      if (receiver == nullptr) { receiver = account; }
-      if (account->credits_ == Credits::Keep) { break; }
-    }
-    return receiver;
+  // are passed on; and tells those who wait for them.
+  // Returns: the first open account that took them; nothing when all were closed (a budget never is).
+  BasicAccount* credit(std::int64_t bytes, Tell tell = Tell::Yes) noexcept {
+    std::int64_t const before = word_.fetch_add(bytes * unit, std::memory_order_acq_rel);
+    if ((before & (closed_bit | waiters_bit)) == 0 && credits_ == Credits::Keep) [[likely]] { return this; }
+    return credit_onward(bytes, before, tell);
   }
 
   // Changes what is available without an owner's grant: a limit that moved, or a take that is undone before anyone
   // could be told of it. One step, so every admission is wholly before or after it. Requires: the account is open.
   void adjust(std::int64_t delta) noexcept { word_.fetch_add(delta * unit, std::memory_order_acq_rel); }
 
-  // Closes: no takes any more, and what was unspent goes to the heir at once. Idempotent.
-  // Returns: the bytes that this call gave back.
-  std::int64_t close() noexcept {
+  // Closes: no takes any more. Idempotent. Returns: the unspent bytes, which the caller must give to the heir.
+  [[nodiscard]] std::int64_t close_and_take_unspent() noexcept {
     std::int64_t unspent = 0;
+    std::int64_t word = 0;
     {
       Sequence sequence{*this};
-      std::int64_t word = word_.load(std::memory_order_relaxed);
+      word = word_.load(std::memory_order_relaxed);
       do {
         if ((word & closed_bit) != 0) { return 0; }
       } while (!word_.compare_exchange_weak(word, closed_bit, std::memory_order_acq_rel, std::memory_order_relaxed));
@@ -126,37 +180,81 @@ class BasicAccount {
       // From here `granted` is what is still live; a free that saw the closed bit lowers it itself.
       granted_.fetch_sub(unspent, std::memory_order_acq_rel);
     }
+    if ((word & waiters_bit) != 0) { waiters()->bytes_came_back(); }  // they find it closed
+    return unspent;
+  }
+  // The same without a read-modify-write, where nobody could notice. Requires: nobody else has a reference to the
+  // account. Returns: nothing if something is live, or awaited, after all; then nothing was done.
+  [[nodiscard]] std::optional<std::int64_t> close_alone() noexcept {
+    std::int64_t const word = word_.load(std::memory_order_relaxed);
+    std::int64_t const granted = granted_.load(std::memory_order_relaxed);
+    if (word != granted * unit) { return std::nullopt; }
+    SoleWriter writer{*this};
+    granted_.store(0, std::memory_order_release);
+    word_.store(closed_bit, std::memory_order_release);
+    return granted;
+  }
+  // Closes and gives what was unspent to the heir at once. Returns: the bytes that this call gave back.
+  std::int64_t close() noexcept {
+    std::int64_t const unspent = close_and_take_unspent();
     if (unspent != 0 && heir_ != nullptr) { heir_->credit(unspent); }
     return unspent;
   }
 
   // Closes this account into `other`, with what is live in it: later frees go there.
-  // Requires: this one is open; both were granted from the same budget; nobody else closes or merges them now.
+  // Requires: this one is open; both have the same heir; nobody else closes or merges them now.
   void merge_into(BasicAccount& other) noexcept {
-    Sequence mine{*this};
-    Sequence theirs{other};
-    other.granted_.fetch_add(granted_.exchange(0, std::memory_order_acq_rel), std::memory_order_acq_rel);
-    heir_ = &other;
-    merged_ = true;
-    std::int64_t word = word_.load(std::memory_order_relaxed);
-    while (!word_.compare_exchange_weak(word, closed_bit, std::memory_order_acq_rel, std::memory_order_relaxed)) {}
-    other.credit(bytes_of(word));
+    std::int64_t mine_before = 0;
+    std::int64_t theirs_before = 0;
+    {
+      Sequence mine{*this};
+      Sequence theirs{other};
+      other.granted_.fetch_add(granted_.exchange(0, std::memory_order_acq_rel), std::memory_order_acq_rel);
+      heir_ = &other;
+      merged_ = true;
+      mine_before = word_.load(std::memory_order_relaxed);
+      while (!word_.compare_exchange_weak(mine_before, closed_bit, std::memory_order_acq_rel,
+                                          std::memory_order_relaxed)) {}
+      theirs_before = other.word_.load(std::memory_order_relaxed);  // closing happens in a sequence, too
+      if ((theirs_before & closed_bit) == 0) {
+        theirs_before = other.word_.fetch_add(bytes_of(mine_before) * unit, std::memory_order_acq_rel);
+      }
+    }
+    if ((mine_before & waiters_bit) != 0) { waiters()->bytes_came_back(); }
+    if ((theirs_before & closed_bit) != 0) {
+      other.credit(bytes_of(mine_before));  // and on to its heir
+    } else if ((theirs_before & waiters_bit) != 0) {
+      other.waiters()->bytes_came_back();
+    }
   }
 
   // Adds bytes that were taken from the heir. If the account was closed meanwhile they go on: to what it was merged
   // into, or back. Returns: false when they went back.
   bool grow(std::int64_t bytes) noexcept {
+    std::int64_t word = 0;
     {
       Sequence sequence{*this};  // close and merge happen inside a sequence too, so the bit cannot change here
-      if ((word_.load(std::memory_order_relaxed) & closed_bit) == 0) {
+      word = word_.load(std::memory_order_relaxed);
+      if ((word & closed_bit) == 0) {
         granted_.fetch_add(bytes, std::memory_order_acq_rel);
-        word_.fetch_add(bytes * unit, std::memory_order_acq_rel);
-        return true;
+        word = word_.fetch_add(bytes * unit, std::memory_order_acq_rel);
       }
+    }
+    if ((word & closed_bit) == 0) {
+      if ((word & waiters_bit) != 0) { waiters()->bytes_came_back(); }
+      return true;
     }
     if (merged_) { return heir_->grow(bytes); }
     if (heir_ != nullptr) { heir_->credit(bytes); }
     return false;
+  }
+  // Takes `bytes` with `grown` more that were taken from the heir, as one step: nobody else can take what was grown.
+  // Returns: Short or Closed where that is not enough (any more); then nothing was added either.
+  [[nodiscard]] Taken grow_and_take(std::int64_t grown, std::int64_t bytes) noexcept {
+    Sequence sequence{*this};
+    Taken const taken = try_take(bytes - grown);
+    if (taken.result == Take::Ok) { granted_.fetch_add(grown, std::memory_order_acq_rel); }
+    return taken;
   }
   // Takes `bytes` out of the account's grant, for another account (split) or the heir (shrink).
   [[nodiscard]] Taken detach(std::int64_t bytes) noexcept {
@@ -173,6 +271,35 @@ class BasicAccount {
     granted_.fetch_sub(taken, std::memory_order_acq_rel);
     return taken;
   }
+
+  // Those who wait. Requires of `wait_with`: it is always the same, or `announce` was never called.
+  void wait_with(Waiters* waiters) noexcept { waiters_.store(waiters, std::memory_order_relaxed); }
+  [[nodiscard]] Waiters* waiters() const noexcept { return waiters_.load(std::memory_order_relaxed); }
+  // From here every byte that comes back is told; what came back before is there to be taken. A closed account is
+  // never announced. Returns: whether it is open.
+  bool announce() noexcept {
+    std::int64_t word = word_.load(std::memory_order_relaxed);
+    for (;;) {
+      if ((word & closed_bit) != 0) { return false; }
+      if ((word & waiters_bit) != 0) { return true; }
+      if (word_.compare_exchange_weak(word, word | waiters_bit, std::memory_order_acq_rel, std::memory_order_relaxed)) {
+        return true;
+      }
+    }
+  }
+  void announce_no_more() noexcept { word_.fetch_and(~waiters_bit, std::memory_order_acq_rel); }
+  [[nodiscard]] bool awaited() const noexcept { return (word_.load(std::memory_order_acquire) & waiters_bit) != 0; }
+
+  // For bytes that came back here without anybody being told: tells those who wait for them, from here on.
+  void tell_waiters_along_the_way() noexcept {
+    for (BasicAccount* account = this; account != nullptr; account = account->heir_) {
+      if (account->awaited()) { account->waiters()->bytes_came_back(); }
+      if (account->credits_ == Credits::Keep && !account->closed()) { break; }
+    }
+  }
+
+  [[nodiscard]] BasicAccount* heir() const noexcept { return heir_; }
+  [[nodiscard]] bool merged() const noexcept { return merged_; }
 
   // One moment of the account. While open, `granted - available` is what is live; once closed, `granted` is.
   struct Reading {
@@ -225,33 +352,73 @@ class BasicAccount {
     BasicAccount& account_;
   };
 
+  // The same for a writer who is alone: readers can tell, and no read-modify-write is needed.
+  class SoleWriter {
+   public:
+    explicit SoleWriter(BasicAccount& account) noexcept
+        : account_(account), before_(account.sequence_.load(std::memory_order_relaxed)) {
+      account_.sequence_.store(before_ + 1, std::memory_order_relaxed);
+    }
+    ~SoleWriter() { account_.sequence_.store(before_ + 2, std::memory_order_release); }
+    SoleWriter(SoleWriter const&) = delete;
+    SoleWriter& operator=(SoleWriter const&) = delete;
+
+   private:
+    BasicAccount& account_;
+    std::uint32_t before_;
+  };
+
   [[nodiscard]] bool in_sequence() const noexcept { return (sequence_.load(std::memory_order_relaxed) & 1U) != 0; }
 
+  // The rest of `credit`, off the path of every free: `before` is the word that the bytes were added to.
+  [[gnu::noinline]] BasicAccount* credit_onward(std::int64_t bytes, std::int64_t before, Tell tell) noexcept {
+    BasicAccount* receiver = nullptr;
+    bool awaited = false;
+    for (BasicAccount* account = this;;) {
+      BasicAccount* const heir = account->heir_;  // now: once nothing is live in a closed one, it may be opened anew
+      if ((before & closed_bit) != 0) {
+        account->word_.fetch_sub(bytes * unit, std::memory_order_relaxed);
+        if (!account->merged_) { account->granted_.fetch_sub(bytes, std::memory_order_acq_rel); }
+      } else {
+        awaited = awaited || (before & waiters_bit) != 0;
+        if (receiver == nullptr) { receiver = account; }
+        if (account->credits_ == Credits::Keep) { break; }
+      }
+      account = heir;
+      if (account == nullptr) { break; }
+      before = account->word_.fetch_add(bytes * unit, std::memory_order_acq_rel);
+    }
+    if (awaited && tell == Tell::Yes) { receiver->tell_waiters_along_the_way(); }
+    return receiver;
+  }
   // `choose(available)` returns the bytes to take, or -1 for "not enough".
   template <class Choose>
-  [[nodiscard]] Taken take_if(Choose const& choose) noexcept {
+  [[nodiscard]] Taken take_if(Choose const& choose, Pass pass = Pass::Yes) noexcept {
+    Atomics::about_to_change(word_);
     std::int64_t word = word_.load(std::memory_order_relaxed);
-    for (;;) {
+    for (bool contended = false;; contended = true) {
       std::int64_t const available = bytes_of(word);
-      if ((word & closed_bit) != 0) { return {Take::Closed, 0}; }
+      if ((word & closed_bit) != 0) [[unlikely]] { return {Take::Closed, 0}; }
+      if (pass == Pass::No && (word & waiters_bit) != 0) { return {Take::Queue, available}; }
       std::int64_t const bytes = choose(available);
-      if (bytes < 0) { return {Take::Short, available}; }
+      if (bytes < 0) [[unlikely]] { return {Take::Short, available}; }
       if (word_.compare_exchange_weak(word, word - bytes * unit, std::memory_order_acquire,
                                       std::memory_order_relaxed)) {
-        return {Take::Ok, available - bytes};
+        return {Take::Ok, available - bytes, contended};
       }
     }
   }
 
   typename Atomics::template Atomic<std::int64_t> word_{closed_bit};
   typename Atomics::template Atomic<std::int64_t> granted_{0};  // by the owner's view; see `read`
-  BasicAccount* heir_{nullptr};  // written before the closed bit is set, read only after it was seen
+  BasicAccount* heir_{nullptr};             // written before the closed bit is set, read only after it was seen
+  std::atomic<Waiters*> waiters_{nullptr};  // set before the waiters bit is; by several at once, all to the same
   typename Atomics::template Atomic<std::uint32_t> sequence_{0};
   Credits credits_{Credits::Keep};
   bool merged_{false};  // what was live moved to the heir's grant
 };
 
 using Account = BasicAccount<StdAtomics>;
-static_assert(sizeof(Account) == 32, "an account is half a cache line");
+static_assert(sizeof(Account) == 40);
 
 }  // namespace earmark::detail

@@ -71,10 +71,22 @@ class UpstreamOutOfMemory : public MemoryError {
       : MemoryError("upstream out of memory", fields, cause) {}
 };
 
-// Two reservations of different adaptors cannot be merged. A mistake of the caller, not a lack of memory.
+// A wait for memory was ended by somebody: the consumer was aborted, a stop was requested, or the adaptor shut down.
+// Not a lack of memory.
+class ReservationAborted : public std::runtime_error, public EarmarkError {
+ public:
+  explicit ReservationAborted(ErrorFields const& fields);
+  [[nodiscard]] ErrorFields const& fields() const noexcept override { return fields_; }
+
+ private:
+  ErrorFields fields_;
+};
+
+// Reservations that cannot be used together (of different adaptors or consumers), or not in this way (a preallocated
+// one with live allocations). A mistake of the caller, not a lack of memory.
 class ReservationMismatch : public std::invalid_argument, public EarmarkError {
  public:
-  explicit ReservationMismatch(ErrorFields const& fields);
+  ReservationMismatch(ErrorFields const& fields, char const* what) : std::invalid_argument(what), fields_(fields) {}
   [[nodiscard]] ErrorFields const& fields() const noexcept override { return fields_; }
 
  private:

@@ -24,7 +24,7 @@ class HostMemoryResource {
   // From this size on, blocks are mapped rather than taken from malloc.
   static constexpr std::size_t mapping_threshold = std::size_t{64} << 10;
 
-  // Returns: `bytes` aligned to `alignment`, a power of two. Throws: std::bad_alloc.
+  // Returns: `bytes` aligned to `alignment`. Throws: std::bad_alloc, also if that is no power of two.
   [[nodiscard]] void* allocate_sync(std::size_t bytes, std::size_t alignment = alignof(std::max_align_t));
   // Requires: the same `bytes` and `alignment` as when it was allocated.
   void deallocate_sync(void* pointer, std::size_t bytes, std::size_t alignment = alignof(std::max_align_t)) noexcept;

@@ -3,67 +3,98 @@
 //
 // What the copies of one adaptor share: its budget, its pool of reservation blocks, its totals. Internal; see
 // `ReservationAwareResourceAdaptor`.
-// Thread safety: any thread. Ownership: reference-counted by adaptor handles and, while any is in use, by its blocks,
-// so that a buffer may outlive reservation and adaptor.
+// Thread safety: any thread. Ownership: counted by adaptor handles, consumers, waiting requests and blocks in use, so
+// that a buffer may outlive reservation and adaptor.
 #pragma once
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <map>
+#include <exception>
+#include <functional>
 #include <memory>
-#include <string>
-#include <utility>
+#include <string_view>
 #include <vector>
 
 #include "earmark/core/thread_annotations.hpp"
+#include "earmark/core/trace_ring.hpp"
+#include "earmark/memory/block_pool.hpp"
 #include "earmark/memory/budget.hpp"
+#include "earmark/memory/consumer.hpp"
+#include "earmark/memory/memory_report.hpp"
 #include "earmark/memory/memory_type.hpp"
+#include "earmark/memory/pressure.hpp"
 #include "earmark/memory/reservation_block.hpp"
 #include "earmark/memory/reservation_options.hpp"
+#include "earmark/memory/stream_events.hpp"
+#include "earmark/memory/waiting.hpp"
 
 namespace earmark::detail {
 
-class Ledger {
+class BlockLender;
+class ConsumerAccount;
+
+class Ledger : private BudgetOwner {
  public:
   // `lender`: the reservation that a nested adaptor draws on, else null. Throws: std::invalid_argument for a
-  // granularity that is no power of two.
+  // granularity that is no power of two, std::bad_alloc.
   Ledger(std::size_t limit, MemoryType type, AdaptorOptions const& options, ReservationBlock* lender);
   Ledger(Ledger const&) = delete;
   Ledger& operator=(Ledger const&) = delete;
   virtual ~Ledger();
 
-  void retain() noexcept { references_.fetch_add(1, std::memory_order_relaxed); }
-  void release() noexcept {
-    if (references_.fetch_sub(1, std::memory_order_acq_rel) == 1) { delete this; }
+  // A handle to the adaptor. When the last one goes, what is still out is logged, if that was asked for.
+  void retain() noexcept;
+  void release() noexcept;
+  // Anyone else who needs the ledger.
+  void hold() noexcept { pool_.add_reference(); }
+  void let_go() noexcept {
+    if (pool_.drop_reference()) { end(); }
   }
+  // Call when the pool said that the last reference went.
+  void end() noexcept { delete this; }
 
   // Returns: `bytes` rounded up to the granularity, or -1 when that is more than any budget can hold.
   [[nodiscard]] std::int64_t charge(std::size_t bytes) const noexcept {
     if (bytes > static_cast<std::size_t>(Budget::max_bytes) - granule_mask_) { return -1; }
     return static_cast<std::int64_t>((bytes + granule_mask_) & ~granule_mask_);
   }
+  // The same for bytes that are allocated, so fit.
+  [[nodiscard]] std::int64_t charge_of_live(std::size_t bytes) const noexcept {
+    return static_cast<std::int64_t>((bytes + granule_mask_) & ~granule_mask_);
+  }
   [[nodiscard]] std::size_t granularity() const noexcept { return granule_mask_ + 1; }
   [[nodiscard]] int granule_shift() const noexcept { return granule_shift_; }
   [[nodiscard]] MemoryType memory_type() const noexcept { return type_; }
-  [[nodiscard]] Budget const& budget() const noexcept { return budget_; }
+  [[nodiscard]] BudgetCore& budget() noexcept { return budget_; }
+  [[nodiscard]] BlockPool& pool() noexcept { return pool_; }
+  [[nodiscard]] StreamEvents& events() const noexcept { return *events_; }
 
-  // Bytes for a reservation (all charges): from the budget and, for a nested one, from the lender.
-  [[nodiscard]] Taken take(std::int64_t bytes) noexcept;
-  [[nodiscard]] Taken take_anyway(std::int64_t bytes) noexcept;
-  void credit(std::int64_t bytes) noexcept { budget_.credit(bytes); }
-  void set_limit(std::size_t limit) noexcept { budget_.set_limit(limit); }
+  void set_limit(std::size_t limit) noexcept;
+  void shutdown() noexcept;
+  [[nodiscard]] Consumer make_consumer(std::string_view name, std::size_t quota);
+  void add_consumer(ConsumerAccount& consumer);
+  void remove_consumer(ConsumerAccount& consumer) noexcept;
+  [[nodiscard]] PressureSubscription on_pressure(std::function<void(std::int64_t)> listener);
 
   // Returns: a block with one reference and `resource_` not placed yet. Throws: ReservationRefused,
-  // ImpossibleRequest, std::bad_alloc; then nothing was taken.
+  // ImpossibleRequest, ReservationAborted, std::bad_alloc; then nothing was taken.
   [[nodiscard]] ReservationBlock& reserve(std::size_t bytes, ReservationOptions const& options);
   // Returns: null when the bytes are not there. Throws: std::bad_alloc for the block itself.
   [[nodiscard]] ReservationBlock* try_reserve(std::size_t bytes, ReservationOptions const& options);
   [[nodiscard]] ReservationBlock& reserve_up_to(std::size_t bytes, std::size_t at_least,
                                                 ReservationOptions const& options);
+  // Blocks: until it is decided. Throws: as `reserve`; ReservationRefused is for the deadline.
+  [[nodiscard]] ReservationBlock& reserve_blocking(std::size_t bytes, ReservationOptions const& options,
+                                                   WaitOptions const& wait);
+  // Calls `done` with a block, or with null and the error.
+  void async_reserve(std::size_t bytes, ReservationOptions const& options, WaitOptions const& wait,
+                     std::function<void(ReservationBlock*, std::exception_ptr)> done);
   // Returns: an open block that holds `granted` bytes which the caller took. Throws: std::bad_alloc.
-  [[nodiscard]] ReservationBlock& make_block(std::int64_t granted, Overbooking const& overbooking,
+  [[nodiscard]] ReservationBlock& make_block(std::int64_t granted, BudgetCore& purse,
                                              ReservationOptions const& options);
+  // Takes for a reservation: not for an aborted consumer, and not ahead of those who wait.
+  [[nodiscard]] Taken take_for(BudgetCore& purse, std::int64_t bytes) noexcept;
 
   // Allocations without a reservation. Throws: ReservationExhausted.
   [[nodiscard]] ReservationBlock::Draw draw_unreserved(std::size_t bytes);
@@ -71,29 +102,73 @@ class Ledger {
   void give_back_unreserved(std::size_t bytes) noexcept;
   [[noreturn]] void fail_unreserved(ReservationBlock::Draw const& draw);
 
+  // The upstream, whatever its type: for preallocated reservations.
+  [[nodiscard]] virtual void* allocate_upstream(cuda::stream_ref stream, std::size_t bytes, std::size_t alignment) = 0;
+  virtual void deallocate_upstream(cuda::stream_ref stream, void* pointer, std::size_t bytes,
+                                   std::size_t alignment) noexcept = 0;
+  [[nodiscard]] virtual void* allocate_upstream_sync(std::size_t bytes, std::size_t alignment) = 0;
+  virtual void deallocate_upstream_sync(void* pointer, std::size_t bytes, std::size_t alignment) noexcept = 0;
+
+  // Frees that streams have not come to yet. After an upstream's out-of-memory: waits for them; returns whether there
+  // were any, so that asking again makes sense.
+  void note_free() noexcept {
+    if (order_by_stream_ && !frees_pending_.load(std::memory_order_relaxed)) [[unlikely]] {
+      frees_pending_.store(true, std::memory_order_release);
+    }
+  }
+  [[nodiscard]] bool wait_for_pending_frees() noexcept;
+
+  // After somebody took what was not there: tells those who listen, here and below.
+  void tell_of_overbooking() noexcept;
+
   // For blocks.
-  void recycle(ReservationBlock& block) noexcept;
-  void add_totals(std::int64_t bytes, std::int64_t allocations) noexcept;
+  void note_peak(std::int64_t live) noexcept;
   [[nodiscard]] bool tracks_exactly() const noexcept { return tracking_ == Tracking::Exact; }
   void track(std::int64_t change) noexcept;
+  [[nodiscard]] bool observed() const noexcept { return observed_; }
+  // Does nothing without a ring. `id`: which reservation, null for none.
+  void trace(TraceKind kind, LabelRecord const* label, std::int64_t bytes, void const* id = nullptr) noexcept {
+    if (trace_ != nullptr) [[unlikely]] {
+      trace(kind, label == nullptr ? TraceLabel::None : label->traced_as(), bytes, id);
+    }
+  }
+  void trace(TraceKind kind, TraceLabel label, std::int64_t bytes, void const* id) noexcept;
+  [[nodiscard]] TraceLabel trace_label(std::string_view text) {
+    return trace_ == nullptr ? TraceLabel::None : trace_->label(text);
+  }
 
   [[nodiscard]] AdaptorSnapshot snapshot() noexcept;
   [[nodiscard]] std::vector<OutstandingReservation> outstanding() const;
+  [[nodiscard]] std::vector<LabelCounters> label_counters();
+  [[nodiscard]] MemoryReport report();
   // Limit, committed, tier and the largest holders. Allocates nothing.
-  [[nodiscard]] ErrorFields fields(std::int64_t requested, std::int64_t shortfall) const noexcept;
-  // Throws ReservationRefused, or ImpossibleRequest where `charge` (-1: too large for any) can never fit.
-  [[noreturn]] void refuse(std::size_t bytes, std::int64_t charge, Taken const& taken) const;
+  [[nodiscard]] ErrorFields fields(std::int64_t requested, std::int64_t shortfall) noexcept;
+  // Throws what says why `taken` was not Ok. `charge` is -1 for a size that no limit can hold.
+  [[noreturn]] void refuse(std::size_t bytes, std::int64_t charge, Taken const& taken, BudgetCore& purse,
+                           LabelRecord& label);
 
  private:
-  static constexpr std::size_t blocks_per_slab = 64;
+  // A request while it is decided: what it asks for, of whom, in which name.
+  struct Asked {
+    std::size_t bytes;
+    std::int64_t charge;
+    BudgetCore& purse;
+    ReservationOptions const& options;
+  };
 
-  [[nodiscard]] Taken take_up_to(std::int64_t bytes, std::int64_t at_least, std::int64_t& taken) noexcept;
-  [[nodiscard]] ReservationBlock& grant(std::int64_t bytes, Taken const& taken, ReservationOptions const& options);
-  void add_slab() EARMARK_REQUIRES(mutex_);
-  [[nodiscard]] ReservationBlock::Label const* label(std::string_view text) EARMARK_REQUIRES(mutex_);
-  [[nodiscard]] std::int64_t sum_of_live() const noexcept EARMARK_REQUIRES(mutex_);
-  template <class Visit>
-  void for_each_block(std::size_t most_slabs, Visit const& visit) const EARMARK_REQUIRES(mutex_);
+  void hold_budget() noexcept override { hold(); }
+  void let_go_of_budget() noexcept override { let_go(); }
+  void pressure_changed() noexcept override;
+
+  // Throws: ReservationMismatch for a consumer of another adaptor, std::invalid_argument.
+  [[nodiscard]] BudgetCore& purse_of(ReservationOptions const& options);
+  [[nodiscard]] Asked ask(std::size_t bytes, ReservationOptions const& options);
+  [[nodiscard]] Wish wish(Asked const& asked, LabelRecord const& label) const noexcept;
+  [[nodiscard]] ReservationBlock& grant(Asked const& asked, std::int64_t granted, Taken const& taken);
+  [[noreturn]] void refuse(Asked const& asked, Taken const& taken);
+  void note_wait(LabelRecord& label, Clock::time_point since, Asked const& asked, Taken const& taken) noexcept;
+  [[nodiscard]] std::int64_t live_now() noexcept;
+  void log_leaks() noexcept;
 
   // Read by every allocation and never written: apart from what reserving changes.
   std::size_t granule_mask_;
@@ -101,51 +176,61 @@ class Ledger {
   MemoryType type_;
   UnreservedPolicy unreserved_;
   Tracking tracking_;
-  ReservationBlock* lender_;  // referenced
+  CallStacks call_stacks_;
+  bool order_by_stream_;
+  bool observed_;                           // tracking is exact, or there is a trace
+  std::atomic<bool> frees_pending_{false};  // streams may not have come to some yet
+  SteadyClock steady_clock_;                // when no other is given
+  HostStreamEvents host_events_;
+  StreamEvents* events_;
+  Clock const* clock_;
+  TraceRing* trace_;
+  LogSink* log_;
+  TraceLabel traced_as_{TraceLabel::None};
+  std::unique_ptr<BlockLender> lender_;
 
-  alignas(64) Budget budget_;
-  Mutex lender_mutex_;  // quota and lender are charged as one step, so that no innocent is refused in between
-  std::atomic<std::int64_t> total_allocated_{0};
-  std::atomic<std::int64_t> allocation_count_{0};
+  alignas(64) BudgetCore budget_;
+  BlockPool pool_;
+  PressureListeners listeners_;
+  std::atomic<std::int64_t> handles_{0};
+  std::atomic<bool> handles_gone_{false};  // for a moment at least: references are counted in one word since
+  std::atomic<std::int64_t> traced_pressure_{0};
+  std::atomic<std::int64_t> unreserved_bytes_{0};
+  std::atomic<std::int64_t> unreserved_allocations_{0};
   std::atomic<std::int64_t> known_peak_{0};    // Exact: the peak; else the largest that was seen
   std::atomic<std::int64_t> tracked_live_{0};  // Exact only
-  std::atomic<std::int32_t> references_{0};
-
-  mutable Mutex mutex_;
-  std::vector<std::unique_ptr<ReservationBlock[]>> slabs_ EARMARK_GUARDED_BY(mutex_);
-  ReservationBlock* free_ EARMARK_GUARDED_BY(mutex_){nullptr};
-  std::size_t blocks_in_use_ EARMARK_GUARDED_BY(mutex_){0};
-  std::map<std::string, ReservationBlock::Label, std::less<>> labels_ EARMARK_GUARDED_BY(mutex_);
+  Mutex consumers_mutex_;
+  std::vector<ConsumerAccount*> consumers_ EARMARK_GUARDED_BY(consumers_mutex_);
 };
 
 // The allocation path, inline because every allocation passes it.
 
 inline ReservationBlock::Draw ReservationBlock::draw(std::size_t bytes) {
-  std::int64_t const charge = ledger_->charge(bytes);
-  if (charge < 0) [[unlikely]] { throw_short({Take::Short, account_.available()}, Budget::max_bytes); }
-  Taken taken = account_.try_take(charge);
-  if (taken.result != Take::Ok) [[unlikely]] {
-    taken = try_draw(charge);
-    if (taken.result != Take::Ok) { throw_short(taken, charge); }
-  }
-  return {charge, account_.granted() - taken.available};
+  Draw draw{ledger_->charge(bytes), 0};
+  if (draw.charge < 0 || !account_.take_quickly(draw.charge, draw.live)) [[unlikely]] { return draw_slowly(bytes); }
+  return draw;
 }
 
-inline void ReservationBlock::count(Draw const& draw) noexcept {
+inline void ReservationBlock::count(Draw draw) noexcept {
   if (draw.live > peak_.load(std::memory_order_relaxed)) { raise_peak(draw.live); }
   std::int64_t const granules = draw.charge >> ledger_->granule_shift();
-  if (granules >= largest_counted_granules) [[unlikely]] {
-    ledger_->add_totals(draw.charge, 1);
-  } else {
+  void* const me = __builtin_thread_pointer();
+  void* owner = own_thread_.load(std::memory_order_relaxed);
+  if (owner == nullptr && own_thread_.compare_exchange_strong(owner, me, std::memory_order_relaxed)) { owner = me; }
+  if (owner == me && granules < largest_counted_granules) [[likely]] {
     std::uint64_t const step = (static_cast<std::uint64_t>(granules) << count_bits) | 1U;
-    if ((counters_.fetch_add(step, std::memory_order_relaxed) & fold_mask) != 0) [[unlikely]] { fold_counters(); }
+    std::uint64_t const now = own_counters_.load(std::memory_order_relaxed) + step;
+    own_counters_.store(now, std::memory_order_relaxed);
+    if ((now & fold_mask) != 0) [[unlikely]] { fold_own_counters(); }
+  } else {
+    ledger_->pool().count(label_record(), {0, 1, draw.charge, 0});
   }
-  if (ledger_->tracks_exactly()) { ledger_->track(draw.charge); }
+  if (ledger_->observed()) [[unlikely]] { observe(TraceKind::Allocate, draw.charge); }
 }
 
 inline void ReservationBlock::give_back(std::size_t bytes) noexcept {
-  std::int64_t const charge = ledger_->charge(bytes);
-  if (ledger_->tracks_exactly()) { ledger_->track(-charge); }
+  std::int64_t const charge = ledger_->charge_of_live(bytes);
+  if (ledger_->observed()) [[unlikely]] { observe(TraceKind::Free, charge); }
   if (account_.credit(charge) != &account_) [[unlikely]] { recycle_if_settled(); }
 }
 

@@ -47,9 +47,7 @@ class [[nodiscard]] BasicMemoryReservation {
     return *this;
   }
   ~BasicMemoryReservation() {
-    if (block_ == nullptr) { return; }
-    if (block_->refund() == RefundPolicy::AtClose) { block_->close(); }
-    block_->release();
+    if (block_ != nullptr) { block_->drop(); }
   }
 
   // Whether this handle owns a reservation (moved-from and merged ones do not). The rest requires that it does.
@@ -58,7 +56,7 @@ class [[nodiscard]] BasicMemoryReservation {
   // Bytes set aside, spent or not; of a closed reservation, what is still live.
   [[nodiscard]] std::int64_t granted() const noexcept { return reading().granted; }
   // Bytes that can still be allocated; 0 once closed.
-  [[nodiscard]] std::int64_t balance() const noexcept { return reading().available; }
+  [[nodiscard]] std::int64_t balance() const noexcept { return block_->balance(); }
   // Bytes allocated now (and lent to nested adaptors).
   [[nodiscard]] std::int64_t spent() const noexcept { return reading().live(); }
   // The most bytes that were ever allocated from it at once.
@@ -67,7 +65,7 @@ class [[nodiscard]] BasicMemoryReservation {
   [[nodiscard]] Overbooking overbooking() const noexcept { return block_->overbooking(); }
   [[nodiscard]] std::string_view label() const noexcept { return block_->label(); }
   [[nodiscard]] MemoryType memory_type() const noexcept { return block_->ledger().memory_type(); }
-  [[nodiscard]] bool closed() const noexcept { return reading().closed; }
+  [[nodiscard]] bool closed() const noexcept { return block_->closed(); }
 
   // The adaptor it came from. Requires: not empty.
   [[nodiscard]] Adaptor adaptor() const noexcept { return resource().adaptor(); }
@@ -87,11 +85,14 @@ class [[nodiscard]] BasicMemoryReservation {
   [[nodiscard]] BasicMemoryReservation split(std::size_t bytes) { return BasicMemoryReservation{block_->split(bytes)}; }
   // Takes in all of `other`, its live buffers included: what they free comes here. `other` is empty afterwards. A
   // closed `other` has nothing to bring and stays what it was. Throws: ReservationMismatch if it came from another
-  // adaptor; then it is unharmed.
+  // adaptor or consumer, or one of them is preallocated and has live allocations; then both are unharmed.
   void merge(BasicMemoryReservation&& other) {
     if (other.block_ == nullptr || other.block_ == block_) { return; }
     if (&other.block_->ledger() != &block_->ledger()) {
-      throw ReservationMismatch(block_->ledger().fields(other.granted(), 0));
+      throw ReservationMismatch(block_->ledger().fields(other.granted(), 0), "reservations of different adaptors");
+    }
+    if (&other.block_->purse() != &block_->purse()) {
+      throw ReservationMismatch(block_->ledger().fields(other.granted(), 0), "reservations of different consumers");
     }
     other.block_->merge_into(*block_);
     std::exchange(other.block_, nullptr)->release();
@@ -132,7 +133,7 @@ class [[nodiscard]] BasicMemoryReservation {
   explicit BasicMemoryReservation(detail::ReservationBlock& block) noexcept : block_(&block) {
     block.template place_resource<Resource>(block, typename Resource::Borrow{});
   }
-  [[nodiscard]] detail::Account::Reading reading() const noexcept { return block_->account().read(); }
+  [[nodiscard]] detail::Account::Reading reading() const noexcept { return block_->reading(); }
 
   detail::ReservationBlock* block_{nullptr};
 };

@@ -16,13 +16,20 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
 #include <optional>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "earmark/memory/memory_report.hpp"
 #include "earmark/memory/memory_reservation.hpp"
+#include "earmark/memory/pressure.hpp"
 #include "earmark/memory/reservation_options.hpp"
 #include "earmark/memory/reservation_resource.hpp"
+#include "earmark/memory/reservation_result.hpp"
 
 namespace earmark {
 
@@ -44,6 +51,7 @@ class BasicReservationAwareResourceAdaptor {
   // Nested: reservations made here take their bytes from `parent` (by its exhausted policy) and give them back there;
   // the limit is a quota beside that. Charged by the parent's granularity or a coarser one. To the parent, what was
   // reserved here is spent; allocations made here are added to its adaptor's totals when this one ends.
+  // Throws: std::invalid_argument if `parent` is preallocated: its resource can be an upstream instead.
   BasicReservationAwareResourceAdaptor(Reservation const& parent, std::size_t limit, AdaptorOptions const& options = {})
       : BasicReservationAwareResourceAdaptor(parent.resource(), limit, options) {}
   BasicReservationAwareResourceAdaptor(Resource const& parent, std::size_t limit, AdaptorOptions const& options = {})
@@ -80,15 +88,65 @@ class BasicReservationAwareResourceAdaptor {
     return Reservation{ledger_->reserve_up_to(bytes, at_least, options)};
   }
 
+  // As `reserve`, waiting for its turn when the bytes are not available: the waiting queue is served in order, by
+  // whoever brings memory back, and nobody polls. Blocks: until granted, or the deadline. Throws: ReservationRefused at
+  // the deadline, ImpossibleRequest at once when the limit (now or lowered meanwhile) can never hold it,
+  // ReservationAborted when stopped, aborted or shut down.
+  [[nodiscard]] Reservation reserve_blocking(std::size_t bytes, ReservationOptions const& options = {},
+                                             WaitOptions const& wait = {}) {
+    return Reservation{ledger_->reserve_blocking(bytes, options, wait)};
+  }
+  // The same with an adaptor that waits for a while and then takes what is not there.
+  [[nodiscard]] Reservation reserve_blocking_or_overbook(std::size_t bytes, Clock::time_point deadline,
+                                                         ReservationOptions const& options = {}) {
+    WaitOptions wait;
+    wait.deadline = deadline;
+    wait.after_deadline = AfterDeadline::Overbook;
+    return reserve_blocking(bytes, options, wait);
+  }
+  [[nodiscard]] Reservation reserve_blocking_or_fail(std::size_t bytes, Clock::time_point deadline,
+                                                     ReservationOptions const& options = {}) {
+    WaitOptions wait;
+    wait.deadline = deadline;
+    return reserve_blocking(bytes, options, wait);
+  }
+  // The same without a thread: calls `callback` once with a `ReservationResult`, on the executor of `wait` if there is
+  // one, else before this returns or on the thread that brought the memory back. It must not throw; what it captures is
+  // kept until then, and so is the adaptor. Throws: std::bad_alloc, ReservationMismatch; then it is not called.
+  template <class Callback>
+  void async_reserve(std::size_t bytes, Callback callback, ReservationOptions const& options = {},
+                     WaitOptions const& wait = {}) {
+    ledger_->async_reserve(bytes, options, wait,
+                           [call = std::make_shared<Callback>(std::move(callback))](detail::ReservationBlock* block,
+                                                                                    std::exception_ptr error) {
+                             if (error != nullptr) { return (*call)(ReservationResult<Reservation>{std::move(error)}); }
+                             (*call)(ReservationResult<Reservation>{Reservation{*block}});
+                           });
+  }
+  // Ends all waiting, now and later, with ReservationAborted. Reservations and allocations go on.
+  void shutdown() noexcept { ledger_->shutdown(); }
+  // Somebody with a quota of his own over all his reservations (none: as much as there is).
+  [[nodiscard]] Consumer make_consumer(std::string_view name, std::size_t quota = SIZE_MAX) {
+    return ledger_->make_consumer(name, quota);
+  }
+
+  // Bytes that must come back for the first who waits to be served, or for a deficit to end; else 0.
+  [[nodiscard]] std::int64_t pressure() const noexcept { return ledger_->budget().pressure(); }
+  // Calls `listener` with `pressure()` whenever that changes: see `PressureSubscription`.
+  [[nodiscard]] PressureSubscription on_pressure(std::function<void(std::int64_t)> listener) {
+    return ledger_->on_pressure(std::move(listener));
+  }
+
   [[nodiscard]] std::int64_t limit() const noexcept { return ledger_->budget().limit(); }
-  // Changes the limit at once. Below what is committed is allowed: nothing is taken back, new requests are refused
-  // until enough came back.
+  // Changes the limit at once. Below what is committed is allowed: nothing is taken back, new requests are refused or
+  // wait until enough came back, and those that wait for more than the new limit fail. Raising it serves who waits.
   void set_limit(std::size_t limit) noexcept { ledger_->set_limit(limit); }
   // Limit minus committed; negative while above the limit.
   [[nodiscard]] std::int64_t available() const noexcept { return ledger_->budget().available(); }
   // Granted to open reservations + live in closed ones + live without reservation. Exact.
-  [[nodiscard]] std::int64_t committed() const noexcept { return ledger_->budget().committed(); }
-  [[nodiscard]] std::int64_t peak_committed() const noexcept { return ledger_->budget().peak_committed(); }
+  [[nodiscard]] std::int64_t committed() const noexcept { return ledger_->budget().read().committed; }
+  // See `Budget::peak_committed`.
+  [[nodiscard]] std::int64_t peak_committed() const noexcept { return ledger_->budget().peak(); }
   // Sums over reservations, read one by one; see `AdaptorSnapshot`.
   [[nodiscard]] std::int64_t total_reserved() const noexcept { return snapshot().reserved; }
   [[nodiscard]] std::int64_t current_allocated() const noexcept { return snapshot().allocated; }
@@ -100,6 +158,10 @@ class BasicReservationAwareResourceAdaptor {
   [[nodiscard]] AdaptorSnapshot snapshot() const noexcept { return ledger_->snapshot(); }
   // Every open reservation, and every closed one with live bytes, by label.
   [[nodiscard]] std::vector<OutstandingReservation> outstanding() const { return ledger_->outstanding(); }
+  // What was counted per label, over all its reservations that ever were.
+  [[nodiscard]] std::vector<LabelCounters> label_counters() const { return ledger_->label_counters(); }
+  // Everything a person would want to know: who holds, who waits, what would change it.
+  [[nodiscard]] MemoryReport report() const { return ledger_->report(); }
 
   // Returns: what an allocation of `bytes` costs; -1 if no limit could ever hold it.
   [[nodiscard]] std::int64_t charge(std::size_t bytes) const noexcept { return ledger_->charge(bytes); }
@@ -109,20 +171,20 @@ class BasicReservationAwareResourceAdaptor {
   // Allocation without a reservation. Throws: ReservationExhausted, UpstreamOutOfMemory.
   [[nodiscard]] void* allocate(cuda::stream_ref stream, std::size_t bytes,
                                std::size_t alignment = alignof(std::max_align_t)) {
-    return draw_and([&] { return ledger_->upstream().allocate(stream, bytes, alignment); }, bytes);
+    return draw_and([&] { return ledger_->allocate_upstream(stream, bytes, alignment); }, bytes);
   }
   void deallocate(cuda::stream_ref stream, void* pointer, std::size_t bytes,
                   std::size_t alignment = alignof(std::max_align_t)) noexcept {
     if (bytes == 0) { return; }
-    ledger_->upstream().deallocate(stream, pointer, bytes, alignment);
+    ledger_->deallocate_upstream(stream, pointer, bytes, alignment);
     ledger_->give_back_unreserved(bytes);
   }
   [[nodiscard]] void* allocate_sync(std::size_t bytes, std::size_t alignment = alignof(std::max_align_t)) {
-    return draw_and([&] { return ledger_->upstream().allocate_sync(bytes, alignment); }, bytes);
+    return draw_and([&] { return ledger_->allocate_upstream_sync(bytes, alignment); }, bytes);
   }
   void deallocate_sync(void* pointer, std::size_t bytes, std::size_t alignment = alignof(std::max_align_t)) noexcept {
     if (bytes == 0) { return; }
-    ledger_->upstream().deallocate_sync(pointer, bytes, alignment);
+    ledger_->deallocate_upstream_sync(pointer, bytes, alignment);
     ledger_->give_back_unreserved(bytes);
   }
 

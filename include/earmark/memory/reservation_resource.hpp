@@ -17,6 +17,7 @@
 #pragma once
 
 #include <cstddef>
+#include <new>
 #include <utility>
 
 #include "earmark/memory/ledger.hpp"
@@ -40,6 +41,33 @@ class UpstreamLedger final : public Ledger {
       : Ledger(limit, memory_type_of<Properties...>, options, lender), upstream_(std::move(upstream)) {}
   [[nodiscard]] Upstream& upstream() noexcept { return upstream_; }
 
+  // Calls `allocate`, and once more if memory that streams have yet to free may have been missing.
+  template <class Allocate>
+  [[nodiscard]] void* patiently(Allocate const& allocate) {
+    try {
+      return allocate();
+    }
+    catch (std::bad_alloc const&) {
+      if (!wait_for_pending_frees()) { throw; }
+    }
+    return allocate();
+  }
+
+  [[nodiscard]] void* allocate_upstream(cuda::stream_ref stream, std::size_t bytes, std::size_t alignment) override {
+    return patiently([&] { return upstream_.allocate(stream, bytes, alignment); });
+  }
+  void deallocate_upstream(cuda::stream_ref stream, void* pointer, std::size_t bytes,
+                           std::size_t alignment) noexcept override {
+    upstream_.deallocate(stream, pointer, bytes, alignment);
+    note_free();
+  }
+  [[nodiscard]] void* allocate_upstream_sync(std::size_t bytes, std::size_t alignment) override {
+    return patiently([&] { return upstream_.allocate_sync(bytes, alignment); });
+  }
+  void deallocate_upstream_sync(void* pointer, std::size_t bytes, std::size_t alignment) noexcept override {
+    upstream_.deallocate_sync(pointer, bytes, alignment);
+  }
+
  private:
   alignas(64) Upstream upstream_;  // read by every allocation: apart from what reserving changes
 };
@@ -62,19 +90,44 @@ class BasicReservationResource {
 
   [[nodiscard]] void* allocate(cuda::stream_ref stream, std::size_t bytes,
                                std::size_t alignment = alignof(std::max_align_t)) {
-    return draw_and([&] { return upstream().allocate(stream, bytes, alignment); }, bytes);
+    if (bytes == 0) { return nullptr; }
+    if (block_->preallocated()) [[unlikely]] { return block_->allocate_within({bytes, alignment, stream}); }
+    detail::ReservationBlock::Draw const draw = block_->draw(bytes);
+    void* pointer = nullptr;
+    try {
+      pointer = upstream().allocate(stream, bytes, alignment);
+    }
+    catch (...) {
+      pointer = retry_or_fail({bytes, alignment, stream}, draw);
+    }
+    block_->count(draw);
+    return pointer;
   }
   void deallocate(cuda::stream_ref stream, void* pointer, std::size_t bytes,
                   std::size_t alignment = alignof(std::max_align_t)) noexcept {
     if (bytes == 0) { return; }
+    if (block_->preallocated()) [[unlikely]] { return block_->deallocate_within(pointer, {bytes, alignment, stream}); }
     upstream().deallocate(stream, pointer, bytes, alignment);
+    ledger().note_free();
     block_->give_back(bytes);
   }
   [[nodiscard]] void* allocate_sync(std::size_t bytes, std::size_t alignment = alignof(std::max_align_t)) {
-    return draw_and([&] { return upstream().allocate_sync(bytes, alignment); }, bytes);
+    if (bytes == 0) { return nullptr; }
+    if (block_->preallocated()) [[unlikely]] { return block_->allocate_within({bytes, alignment, {}}); }
+    detail::ReservationBlock::Draw const draw = block_->draw(bytes);
+    void* pointer = nullptr;
+    try {
+      pointer = upstream().allocate_sync(bytes, alignment);
+    }
+    catch (...) {
+      pointer = retry_or_fail({bytes, alignment, {}}, draw);
+    }
+    block_->count(draw);
+    return pointer;
   }
   void deallocate_sync(void* pointer, std::size_t bytes, std::size_t alignment = alignof(std::max_align_t)) noexcept {
     if (bytes == 0) { return; }
+    if (block_->preallocated()) [[unlikely]] { return block_->deallocate_within(pointer, {bytes, alignment, {}}); }
     upstream().deallocate_sync(pointer, bytes, alignment);
     block_->give_back(bytes);
   }
@@ -82,7 +135,10 @@ class BasicReservationResource {
   // The adaptor that the reservation came from: to make another one beside it.
   [[nodiscard]] BasicReservationAwareResourceAdaptor<Properties...> adaptor() const noexcept;
   // Bytes left in the reservation now; 0 once closed.
-  [[nodiscard]] std::int64_t balance() const noexcept { return block_->account().read().available; }
+  [[nodiscard]] std::int64_t balance() const noexcept { return block_->balance(); }
+  // Call before destroying a stream on which pieces of a preallocated reservation were freed, once nothing more is
+  // freed on it. Does nothing for others.
+  void forget_stream(cuda::stream_ref stream) noexcept { block_->forget_stream(stream); }
 
   [[nodiscard]] friend bool operator==(BasicReservationResource const& a, BasicReservationResource const& b) noexcept {
     return a.block_ == b.block_;
@@ -105,19 +161,22 @@ class BasicReservationResource {
   }
   [[nodiscard]] auto& upstream() const noexcept { return ledger().upstream(); }
 
-  template <class Allocate>
-  [[nodiscard]] void* draw_and(Allocate const& allocate_upstream, std::size_t bytes) {
-    if (bytes == 0) { return nullptr; }
-    detail::ReservationBlock::Draw const draw = block_->draw(bytes);
-    void* pointer = nullptr;
+  // In a handler: once more, if memory that streams have yet to free may have been missing.
+  [[nodiscard, gnu::noinline]] void* retry_or_fail(detail::ReservationBlock::Within const& request,
+                                                   detail::ReservationBlock::Draw draw) {
     try {
-      pointer = allocate_upstream();
+      try {
+        throw;
+      }
+      catch (std::bad_alloc const&) {
+        if (!ledger().wait_for_pending_frees()) { throw; }
+      }
+      return request.stream ? upstream().allocate(*request.stream, request.bytes, request.alignment)
+                            : upstream().allocate_sync(request.bytes, request.alignment);
     }
     catch (...) {
       block_->fail(draw);
     }
-    block_->count(draw);
-    return pointer;
   }
 
   detail::ReservationBlock* block_;
