@@ -26,8 +26,6 @@ if(EARMARK_CCACHE AND NOT DEFINED CMAKE_CUDA_COMPILER_LAUNCHER)
   set(CMAKE_CUDA_COMPILER_LAUNCHER "${EARMARK_CCACHE}")
 endif()
 
-add_custom_target(earmark_cuda_tests)
-
 # What a unit compiled by nvcc is judged by: nvcc's own warnings, and the host compiler's.
 function(earmark_cuda_compile_settings target)
   target_compile_options(${target} PRIVATE -Xcompiler=-Wall,-Wextra,-Wconversion,-Wshadow)
