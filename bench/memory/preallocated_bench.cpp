@@ -1,0 +1,84 @@
+// Copyright (c) 2026 The Earmark authors
+// SPDX-License-Identifier: Apache-2.0
+//
+// M5: what a pair of allocate and free costs inside memory that was taken beforehand, each thread with its own: the
+// last one freed again at once (1 KiB), and random sizes with 4,096 live. The addresses are made up and the marks never
+// touch a device, so this is the cost of carving alone.
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "earmark/core/bytes.hpp"
+#include "earmark/testing/manual_stream_events.hpp"
+#include "measuring/race.hpp"
+#include "measuring/report.hpp"
+#include "memory/carved_resource.hpp"
+#include "memory/random_sizes.hpp"
+#include "memory/upstreams.hpp"
+
+namespace earmark::bench {
+namespace {
+
+using measuring::Report;
+
+constexpr char const* last_in_first_out = "pair in preallocated memory, last in first out";
+constexpr char const* random_sizes = "pair in preallocated memory, random sizes";
+
+std::span<std::byte> made_up_block(int thread) {
+  auto const address = (std::uintptr_t{1} << 44) + (static_cast<std::uintptr_t>(thread) << 32);
+  return {reinterpret_cast<std::byte*>(address), 1_GiB};
+}
+
+// A carved block a thread.
+std::shared_ptr<std::vector<AnyResource>> blocks(int threads, StreamEvents& events) {
+  auto all = std::make_shared<std::vector<AnyResource>>();
+  for (int t = 0; t < threads; ++t) { all->emplace_back(CarvedResource{made_up_block(t), events}); }
+  return all;
+}
+
+void enter_pairs(measuring::Race& race, int threads, StreamEvents& events) {
+  race.enter(last_in_first_out, [own = blocks(threads, events)](int thread, std::int64_t times) {
+    allocate_and_free((*own)[static_cast<std::size_t>(thread)], stream_of(thread), times);
+  });
+  auto const own = blocks(threads, events);
+  auto const users = std::make_shared<std::vector<std::unique_ptr<RandomSizes>>>();
+  for (int t = 0; t < threads; ++t) {
+    users->push_back(std::make_unique<RandomSizes>((*own)[static_cast<std::size_t>(t)], stream_of(t)));
+  }
+  race.enter(random_sizes, [own, users](int thread, std::int64_t times) {
+    (*users)[static_cast<std::size_t>(thread)]->pairs(times);
+  });
+}
+
+// Against the cost with one thread, which more threads should not raise.
+void print_all_counts(Report& report) {
+  std::map<std::string, double> of_one;
+  for (int const threads : measuring::thread_counts()) {
+    testing::ManualStreamEvents events;
+    measuring::Race race{threads, report.race()};
+    enter_pairs(race, threads, events);
+    for (auto const& [name, cost] : race.run()) {
+      if (threads == 1) { of_one[name] = cost.median; }
+      report.print({.row = "M5",
+                    .what = name,
+                    .unit = "ns",
+                    .value = cost.median,
+                    .figure_case = measuring::threads_case(threads),
+                    .ceiling = threads == 1 ? std::nullopt : std::optional{of_one[name]},
+                    .spread = cost});
+    }
+  }
+  for (int const threads : measuring::thread_counts_without_cores()) {
+    report.print_skipped("M5", "cores", measuring::threads_case(threads));
+  }
+}
+
+}  // namespace
+}  // namespace earmark::bench
+
+int main(int argc, char** argv) {
+  earmark::measuring::Report report{argc, argv};
+  if (report.wants("M5")) { earmark::bench::print_all_counts(report); }
+}
