@@ -215,8 +215,9 @@ Carver::Place Carver::find_place(Request const& request, SlotNumber own) const n
 }
 
 Carver::Place Carver::find_aligned(Request const& request) const noexcept {
+  std::uint64_t const base = reinterpret_cast<std::uintptr_t>(base_) >> shift_;  // alignment is the address's
   auto const place_in = [&](Extent& first, std::uint64_t length) -> Place {
-    std::uint64_t const start = aligned_start(first.offset(), request.alignment);
+    std::uint64_t const start = align_up(base + first.offset(), request.alignment) - base;
     if (start + request.length > first.offset() + length) { return {}; }
     Extent* hole = &first;
     while (hole->end() <= start) { hole = hole->next; }
@@ -232,11 +233,6 @@ Carver::Place Carver::find_aligned(Request const& request) const noexcept {
     while (extent->has_seam()) { extent = extent->next; }
   }
   return {};
-}
-
-std::uint64_t Carver::aligned_start(std::uint64_t offset, std::uint64_t alignment) const noexcept {
-  std::uint64_t const base = reinterpret_cast<std::uintptr_t>(base_) >> shift_;
-  return align_up(base + offset, alignment) - base;
 }
 
 // The hole's record stays where it is in its lists, most often, and a new one is put before it.

@@ -153,8 +153,6 @@ class Carver {
   }
   [[nodiscard]] Place find_place(Request const& request, SlotNumber own) const noexcept EARMARK_REQUIRES(lock_);
   [[nodiscard]] Place find_aligned(Request const& request) const noexcept EARMARK_REQUIRES(lock_);
-  [[nodiscard]] std::uint64_t aligned_start(std::uint64_t offset, std::uint64_t alignment) const noexcept
-      EARMARK_REQUIRES(lock_);
 
   [[nodiscard]] Extent& take_front(Extent& hole, std::uint64_t length) noexcept EARMARK_REQUIRES(lock_);
   void claim(Place const& place, std::uint64_t length, SlotNumber own, Claim& claim) EARMARK_REQUIRES(lock_);

@@ -269,15 +269,15 @@ ReservationBlock& Ledger::grant(Asked const& asked, std::int64_t granted, Taken 
 
 ReservationBlock& Ledger::make_block(std::int64_t granted, BudgetCore& purse, ReservationOptions const& options) {
   ReservationBlock& block = pool_.take(options.label);
-  block.open(granted, purse, options);
   if (call_stacks_ == CallStacks::Record) [[unlikely]] {
     try {
-      block.make_extras().reserved_at = CallStack::capture(2);
+      block.make_extras().reserved_at = CallStack::capture(2);  // before it is in use, when others may look at it
     }
     catch (std::bad_alloc const&) {
       // The reservation matters more than where it was made.
     }
   }
+  block.open(granted, purse, options);
   if (observed_) [[unlikely]] { trace(TraceKind::Reserve, &block.label_record(), granted, &block); }
   return block;
 }

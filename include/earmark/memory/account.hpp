@@ -130,9 +130,9 @@ class BasicAccount {
     for (;;) {
       std::int64_t const left = bytes_of(word) - bytes;
       if ((word & closed_bit) != 0 || left < 0) [[unlikely]] { return false; }
+      live = granted_.load(std::memory_order_relaxed) - left;  // while the line is ours, if others want it too
       if (word_.compare_exchange_weak(word, word - bytes * unit, std::memory_order_acquire,
                                       std::memory_order_relaxed)) {
-        live = granted_.load(std::memory_order_relaxed) - left;
         return true;
       }
     }
@@ -160,6 +160,12 @@ class BasicAccount {
     std::int64_t const before = word_.fetch_add(bytes * unit, std::memory_order_acq_rel);
     if ((before & (closed_bit | waiters_bit)) == 0 && credits_ == Credits::Keep) [[likely]] { return this; }
     return credit_onward(bytes, before, tell);
+  }
+
+  // The same for an account that is never closed and passes nothing on: one visit to a line that others want.
+  // Returns: whether somebody waits for the bytes; then the caller tells them.
+  [[nodiscard]] bool add_to_open(std::int64_t bytes) noexcept {
+    return (word_.fetch_add(bytes * unit, std::memory_order_acq_rel) & waiters_bit) != 0;
   }
 
   // Changes what is available without an owner's grant: a limit that moved, or a take that is undone before anyone

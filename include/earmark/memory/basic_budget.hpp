@@ -154,7 +154,11 @@ class BasicBudget final : private BasicAccount<Atomics>, private Waiters {
   // Gives back what was taken. Returns at once; those who waited for it are granted it on this thread.
   void credit(std::int64_t bytes) noexcept {
     if (Slack::thawed(slack_.epoch()) && slack_.give(bytes, slack_cap_.load(std::memory_order_relaxed))) { return; }
-    Account::credit(bytes);
+    if (parent_ != nullptr || lender_ != nullptr) {
+      Account::credit(bytes);
+    } else if (Account::add_to_open(bytes)) {
+      bytes_came_back();
+    }
   }
 
   // Takes for `request`, or puts it into the queue. Requires: called on the queue keeper of the request's purse.
@@ -201,7 +205,8 @@ class BasicBudget final : private BasicAccount<Atomics>, private Waiters {
   [[nodiscard]] bool aborted() const noexcept { return aborted_.load(std::memory_order_acquire) != 0; }
   // Completes all requests with Aborted, and every later one.
   void shut_down() noexcept {
-    remove_if([this] { shut_down_ = true; }, [](Request&) { return Take::Aborted; });
+    remove_if([this]() EARMARK_NO_THREAD_SAFETY_ANALYSIS { shut_down_ = true; },
+              [](Request&) { return Take::Aborted; });
   }
 
   // Changes the limit at once; below what is committed nothing is taken back. Requests that can never be served any
@@ -218,7 +223,7 @@ class BasicBudget final : private BasicAccount<Atomics>, private Waiters {
       slack_.end_change();
     }
     BasicBudget& keeper = queue_keeper();
-    keeper.remove_if([] {}, [&](Request& request) { return keeper.judge(request); });
+    keeper.remove_if([] {}, [&](Request& request) EARMARK_NO_THREAD_SAFETY_ANALYSIS { return keeper.judge(request); });
     keeper.tell_owner();
     keeper.dependents_.bytes_came_back();
   }
