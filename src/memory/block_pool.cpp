@@ -21,8 +21,7 @@ BlockPool::BlockPool(Ledger& ledger)
       caches_(std::make_unique<Cache[]>(mask_ + 1)) {}
 
 ReservationBlock& BlockPool::take(std::string_view text) {
-  FixedText<47> const cut{text.size() > 47 ? text : std::string_view{}};
-  std::string_view const label = text.size() > 47 ? cut.view() : text;
+  std::string_view const label = text.substr(0, LabelRecord::most_characters);
   Cache& cache = here();
   for (;;) {
     {
@@ -148,12 +147,12 @@ void BlockPool::add_slab() {
 }
 
 LabelRecord& BlockPool::label(std::string_view text) {
-  FixedText<47> const name{text};
+  std::string_view const name = text.substr(0, LabelRecord::most_characters);
   MutexLock lock{mutex_};
-  auto const known = labels_.find(name.view());
+  auto const known = labels_.find(name);
   if (known != labels_.end()) { return known->second; }
-  TraceLabel const traced_as = ledger_.trace_label(name.view());
-  return labels_.try_emplace(std::string{name.view()}, name.view(), traced_as).first->second;
+  TraceLabel const traced_as = ledger_.trace_label(name);
+  return labels_.try_emplace(std::string{name}, name, traced_as).first->second;
 }
 
 void BlockPool::add_reference() noexcept {

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 
@@ -17,6 +18,8 @@ namespace earmark::detail {
 
 class LabelRecord {
  public:
+  static constexpr std::size_t most_characters = 47;  // longer names are cut
+
   struct Counters {
     std::int64_t reservations{0};
     std::int64_t allocations{0};
@@ -53,7 +56,7 @@ class LabelRecord {
   }
 
  private:
-  FixedText<47> name_;
+  FixedText<most_characters> name_;
   TraceLabel traced_as_;
   std::atomic<std::int64_t> reservations_{0};
   std::atomic<std::int64_t> allocations_{0};
