@@ -176,6 +176,9 @@ ReservationBlock& Ledger::reserve_blocking(std::size_t bytes, ReservationOptions
 
 void Ledger::async_reserve(std::size_t bytes, ReservationOptions const& options, WaitOptions const& wait,
                            std::function<void(ReservationBlock*, std::exception_ptr)> done) {
+  if (wait.deadline && wait.executor == nullptr) {
+    throw std::invalid_argument("a deadline without a thread that waits needs WaitOptions::executor, which keeps it");
+  }
   // What the options refer to may be gone when the wait is over.
   struct Request {
     Ledger& ledger;

@@ -168,8 +168,19 @@ void ReservationBlock::merge_into(ReservationBlock& other) {
     merge();
     end_rebuild_closed();
   };
-  if (other.preallocated_) { return other.rebuild_around(merge_without_my_block); }
-  merge_without_my_block();
+  // What is live here lies outside the other's block, and has no room in a new one.
+  auto const move_all = [&] {
+    std::int64_t const all = account_.granted();
+    if (account_.detach(all).result != Take::Ok) {
+      throw ReservationMismatch(fields(0, 0), "a reservation with live allocations has no place in a preallocated one");
+    }
+    other.account_.grow(all);
+    ledger_->trace(TraceKind::Merge, &label_record(), all, &other);
+    close();
+  };
+  if (!other.preallocated_) { return merge_without_my_block(); }
+  if (preallocated_) { return other.rebuild_around(merge_without_my_block); }
+  other.rebuild_around(move_all);
 }
 
 void ReservationBlock::grow(std::size_t bytes, AllowOverbooking overbooking) {
@@ -239,7 +250,15 @@ ReservationBlock& ReservationBlock::split(std::size_t bytes) {
   }
   catch (...) {
     if (piece != nullptr) { piece->drop(); }
-    throw;
+    try {
+      throw;
+    }
+    catch (MemoryError const&) {
+      throw;
+    }
+    catch (std::bad_alloc const&) {
+      throw_upstream_failure(charge);
+    }
   }
   return *piece;
 }

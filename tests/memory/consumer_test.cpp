@@ -231,5 +231,15 @@ TEST_F(Consumers, MayBeAbortedWhileManyThreadsReserveForThem) {
   EXPECT_EQ(adaptor.committed(), 0);
 }
 
+TEST_F(Consumers, WhoWaitForTheirOwnQuotaGetNobodyElseRefused) {
+  HostMemoryReservation const all = adaptor.reserve(1024, {.consumer = &query});
+  Asked const asked{adaptor, 512, {.consumer = &query}};
+  EXPECT_TRUE(adaptor.try_reserve(64).has_value());
+  EXPECT_EQ(adaptor.reserve_up_to(4096, 64).granted(), 3072);
+  HostMemoryReservation other = adaptor.reserve(64);
+  EXPECT_TRUE(other.try_grow(64));
+  EXPECT_EQ(adaptor.pressure(), 0);
+}
+
 }  // namespace
 }  // namespace earmark

@@ -506,5 +506,25 @@ TEST(FieldReports, EightThreadsTakeTurnsWithOneBuffer) {
   expect_nothing_is_left(host);
 }
 
+// As allocators written for C do.
+struct ReturnsNull {
+  void* allocate(cuda::stream_ref, std::size_t, std::size_t) { return nullptr; }
+  void deallocate(cuda::stream_ref, void*, std::size_t, std::size_t) noexcept {}
+  void* allocate_sync(std::size_t, std::size_t) { return nullptr; }
+  void deallocate_sync(void*, std::size_t, std::size_t) noexcept {}
+  bool operator==(ReturnsNull const&) const { return true; }
+  friend constexpr void get_property(ReturnsNull const&, host_accessible) noexcept {}
+};
+
+TEST(FieldReports, AnUpstreamThatReturnsNullIsOutOfMemory) {
+  HostReservationAwareResourceAdaptor adaptor{ReturnsNull{}, 4096};
+  HostMemoryReservation reservation = adaptor.reserve(1024);
+  EXPECT_THROW((void)reservation.resource().allocate_sync(64, 64), UpstreamOutOfMemory);
+  EXPECT_THROW((void)adaptor.allocate_sync(64, 64), UpstreamOutOfMemory);
+  EXPECT_THROW((void)adaptor.reserve(64, {.backing = Backing::Preallocated}), UpstreamOutOfMemory);
+  EXPECT_EQ(reservation.balance(), 1024);
+  EXPECT_EQ(adaptor.committed(), 1024);
+}
+
 }  // namespace
 }  // namespace earmark

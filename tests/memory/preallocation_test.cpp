@@ -603,5 +603,20 @@ TEST_F(Preallocated, NamesAFailureOfTheUpstreamAsSuchWheneverItIsAsked) {
   EXPECT_TRUE(arena.closed());
 }
 
+TEST_F(Preallocated, TakesInNoReservationWithLiveAllocations) {
+  HostMemoryReservation block = adaptor.reserve(1024, preallocated);
+  HostMemoryReservation busy = adaptor.reserve(1024);
+  void* const live = take(busy, 256);
+  EXPECT_THROW(block.merge(std::move(busy)), ReservationMismatch);
+  ASSERT_TRUE(busy);
+  EXPECT_EQ(busy.balance(), 768);
+  EXPECT_EQ(block.balance(), 1024);
+  free(busy, live, 256);
+  block.merge(std::move(busy));
+  EXPECT_EQ(block.balance(), 2048);
+  void* const whole = take(block, 2048);
+  free(block, whole, 2048);
+}
+
 }  // namespace
 }  // namespace earmark

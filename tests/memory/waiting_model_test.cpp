@@ -86,7 +86,8 @@ struct ModelBudget {
   }
 
   void ask(ModelRequest const& r) {
-    if ((queue.empty() || r.bytes == 0) && takes_at_once(r)) { return grant(r); }
+    bool const passes_nobody = wanted == 0 && missing == 0;  // those who wait are short of nothing but a quota
+    if ((passes_nobody || r.bytes == 0) && takes_at_once(r)) { return grant(r); }
     if (auto const why = hopeless(r)) { return told.emplace_back(r.id, *why), void(); }
     if (r.delta < 0 && takes_at_once(r) && std::none_of(queue.begin(), queue.end(), barrier)) {
       for (ModelRequest& other : queue) { ++other.overtaken; }

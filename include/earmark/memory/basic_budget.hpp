@@ -183,7 +183,7 @@ class BasicBudget final : private BasicAccount<Atomics>, private Waiters {
         }
       }
       queue_.insert(request);
-      in_queue_.store(queue_.size(), std::memory_order_release);
+      passed_over_.store(1, std::memory_order_release);
     }
     grant();  // it may be the first now, and smaller than who was
     return {Take::Queue, 0};
@@ -456,8 +456,9 @@ class BasicBudget final : private BasicAccount<Atomics>, private Waiters {
 
   // -- waiting -------------------------------------------------------------------------------------------------------
 
-  // Without the queue lock: a quota's charge lock may be held, which comes after it.
-  [[nodiscard]] bool somebody_waits() const noexcept { return in_queue_.load(std::memory_order_acquire) != 0; }
+  // Whether somebody waits for bytes that others might take: not one who is short of nothing but his own quota. Without
+  // the queue lock: a quota's charge lock may be held, which comes after it.
+  [[nodiscard]] bool somebody_waits() const noexcept { return passed_over_.load(std::memory_order_acquire) != 0; }
   // Returns: Queue if waiting can help, else why not.
   [[nodiscard]] Take judge(Request const& request) noexcept EARMARK_REQUIRES(queue_mutex_) {
     if (shut_down_ || request.purse().aborted()) { return Take::Aborted; }
@@ -503,10 +504,12 @@ class BasicBudget final : private BasicAccount<Atomics>, private Waiters {
   void serve(Finished& finished) noexcept EARMARK_REQUIRES(queue_mutex_) {
     std::int64_t missing = 0;
     std::int64_t wanted = 0;
+    bool request_is_short = false;
     for (Request* request = queue_.first(); request != nullptr;) {
       Request* const next = Queue::next(*request);
       Taken const taken = request->purse().take_quietly(request->bytes(), Pass::Yes);
       if (taken.result == Take::Short) {
+        request_is_short = true;
         // What a root misses is looked up when it is asked for; what a lender said is kept.
         if (lender_ == nullptr) {
           wanted = request->bytes();
@@ -523,7 +526,7 @@ class BasicBudget final : private BasicAccount<Atomics>, private Waiters {
     }
     missing_.store(missing, std::memory_order_relaxed);
     wanted_.store(wanted, std::memory_order_relaxed);
-    in_queue_.store(queue_.size(), std::memory_order_release);
+    passed_over_.store(request_is_short ? 1 : 0, std::memory_order_release);
     close_queue_if_empty();
   }
   template <class Finish>
@@ -587,7 +590,8 @@ class BasicBudget final : private BasicAccount<Atomics>, private Waiters {
   typename Atomics::Mutex queue_mutex_;
   Queue queue_ EARMARK_GUARDED_BY(queue_mutex_);
   BasicWaiterList<Atomics> dependents_;
-  typename Atomics::template Atomic<std::size_t> in_queue_{0};  // its size, for those who do not have the lock
+  // Whether a take now would pass somebody by; for those who do not have the lock.
+  typename Atomics::template Atomic<std::uint32_t> passed_over_{0};
   std::int32_t dependents_count_ EARMARK_GUARDED_BY(queue_mutex_){0};
   bool shut_down_ EARMARK_GUARDED_BY(queue_mutex_){false};
 };

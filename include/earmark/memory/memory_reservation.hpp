@@ -72,7 +72,9 @@ class [[nodiscard]] BasicMemoryReservation {
   // The resource itself, for code that stores one or asks for the concept.
   [[nodiscard]] Resource resource() const noexcept { return Resource{*block_}; }
 
-  // Takes more from the adaptor's budget. Throws: ReservationRefused, ImpossibleRequest, ReservationClosed.
+  // Takes more from the adaptor's budget. Throws: ReservationRefused, ImpossibleRequest, ReservationClosed. A
+  // preallocated one must have nothing live (ReservationMismatch): its block goes back and another is taken; where the
+  // upstream has none (UpstreamOutOfMemory) it is closed afterwards. The same holds for `split` and `merge`.
   void grow(std::size_t bytes, AllowOverbooking overbooking = AllowOverbooking::NO) {
     block_->grow(bytes, overbooking);
   }

@@ -54,6 +54,8 @@ class BasicReservationAwareResourceAdaptor {
   // Throws: std::invalid_argument if `parent` is preallocated: its resource can be an upstream instead.
   BasicReservationAwareResourceAdaptor(Reservation const& parent, std::size_t limit, AdaptorOptions const& options = {})
       : BasicReservationAwareResourceAdaptor(parent.resource(), limit, options) {}
+  BasicReservationAwareResourceAdaptor(Reservation&& parent, std::size_t limit,
+                                       AdaptorOptions const& options = {}) = delete;  // a temporary would close at once
   BasicReservationAwareResourceAdaptor(Resource const& parent, std::size_t limit, AdaptorOptions const& options = {})
       : BasicReservationAwareResourceAdaptor(*new Ledger{parent.upstream(), limit, options, parent.block_}) {}
 
@@ -112,7 +114,8 @@ class BasicReservationAwareResourceAdaptor {
   }
   // The same without a thread: calls `callback` once with a `ReservationResult`, on the executor of `wait` if there is
   // one, else before this returns or on the thread that brought the memory back. It must not throw; what it captures is
-  // kept until then, and so is the adaptor. Throws: std::bad_alloc, ReservationMismatch; then it is not called.
+  // kept until then, and so is the adaptor. Throws: std::bad_alloc, ReservationMismatch, std::invalid_argument for a
+  // deadline without an executor; then it is not called.
   template <class Callback>
   void async_reserve(std::size_t bytes, Callback callback, ReservationOptions const& options = {},
                      WaitOptions const& wait = {}) {

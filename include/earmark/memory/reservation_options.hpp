@@ -80,7 +80,7 @@ struct WaitOptions {
   AfterDeadline after_deadline{AfterDeadline::Refuse};
   std::stop_token stop{};  // ends the wait with ReservationAborted
   // Of `async_reserve`: where the callback runs, and what keeps its deadline; without one it runs on the thread that
-  // brought the memory back, and there is no deadline.
+  // brought the memory back, and a deadline is refused.
   Executor* executor{nullptr};
 };
 

@@ -42,15 +42,16 @@ class UpstreamLedger final : public Ledger {
   [[nodiscard]] Upstream& upstream() noexcept { return upstream_; }
 
   // Calls `allocate`, and once more if memory that streams have yet to free may have been missing.
+  // An upstream that returns null has failed, too.
   template <class Allocate>
   [[nodiscard]] void* patiently(Allocate const& allocate) {
     try {
-      return allocate();
+      return something(allocate());
     }
     catch (std::bad_alloc const&) {
       if (!wait_for_pending_frees()) { throw; }
     }
-    return allocate();
+    return something(allocate());
   }
 
   [[nodiscard]] void* allocate_upstream(cuda::stream_ref stream, std::size_t bytes, std::size_t alignment) override {
@@ -69,6 +70,11 @@ class UpstreamLedger final : public Ledger {
   }
 
  private:
+  [[nodiscard]] static void* something(void* pointer) {
+    if (pointer == nullptr) { throw std::bad_alloc{}; }
+    return pointer;
+  }
+
   alignas(64) Upstream upstream_;  // read by every allocation: apart from what reserving changes
 };
 
@@ -96,6 +102,7 @@ class BasicReservationResource {
     void* pointer = nullptr;
     try {
       pointer = upstream().allocate(stream, bytes, alignment);
+      if (pointer == nullptr) [[unlikely]] { throw std::bad_alloc{}; }
     }
     catch (...) {
       pointer = retry_or_fail({bytes, alignment, stream}, draw);
@@ -118,6 +125,7 @@ class BasicReservationResource {
     void* pointer = nullptr;
     try {
       pointer = upstream().allocate_sync(bytes, alignment);
+      if (pointer == nullptr) [[unlikely]] { throw std::bad_alloc{}; }
     }
     catch (...) {
       pointer = retry_or_fail({bytes, alignment, {}}, draw);
@@ -171,8 +179,10 @@ class BasicReservationResource {
       catch (std::bad_alloc const&) {
         if (!ledger().wait_for_pending_frees()) { throw; }
       }
-      return request.stream ? upstream().allocate(*request.stream, request.bytes, request.alignment)
-                            : upstream().allocate_sync(request.bytes, request.alignment);
+      void* const pointer = request.stream ? upstream().allocate(*request.stream, request.bytes, request.alignment)
+                                           : upstream().allocate_sync(request.bytes, request.alignment);
+      if (pointer == nullptr) { throw std::bad_alloc{}; }
+      return pointer;
     }
     catch (...) {
       block_->fail(draw);
