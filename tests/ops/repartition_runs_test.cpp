@@ -34,7 +34,7 @@ class TickingClock final : public Clock {
     clock_.advance(std::chrono::milliseconds(60));
     return clock_.now();
   }
-  void wait_until(ConditionVariable& condition, Mutex& mutex, time_point when) const override {
+  void wait_until(ConditionVariable& condition, Mutex& mutex, time_point when) const override EARMARK_REQUIRES(mutex) {
     clock_.wait_until(condition, mutex, when);
   }
 
