@@ -250,6 +250,28 @@ struct QuotaPassesOn : Scenario {
 };
 TEST(Account, GivesLentBytesBackToTheQuotaAndTheLenderEvenWhileTheLenderCloses) { expect_holds<QuotaPassesOn>(); }
 
+// A limit within a reservation that grows when it is short: it is charged first, and what it allows is then drawn.
+template <Credits credits>
+struct LimitWithinAGrowingLender : Scenario {
+  Account budget{4, nullptr};
+  Account lender{0, &budget};
+  Account limit{2, &lender, credits};
+  LimitWithinAGrowingLender() { draw(); }
+  void draw() {
+    if (limit.try_take(2).result == Take::Ok && lender.try_take(2).result != Take::Ok) {
+      (void)budget.try_take(2);
+      (void)lender.grow_and_take(2, 2);
+    }
+  }
+  Threads threads() override {
+    return {[this] { limit.credit(2); }, [this] { draw(); }};
+  }
+  void after_step() override { require(lender.granted() <= 2, "the lender grew beyond the limit on it"); }
+};
+TEST(Account, PassesBytesOnBeforeALimitLetsThemBeDrawnAgain) {
+  expect_holds<LimitWithinAGrowingLender<Credits::PassOnFirst>>();
+}
+
 // -- what does not hold: these must be found
 // ---------------------------------------------------------------------------
 
@@ -344,6 +366,10 @@ struct QuotaWithoutLock : Scenario {
   void at_end() override { require(!refused, "refused by a quota that nobody used"); }
 };
 TEST(AccountDesign, ChargingQuotaAndLenderWithoutALockRefusesInnocents) { expect_fails<QuotaWithoutLock>(); }
+
+TEST(AccountDesign, ALimitThatCountsBytesBeforeItPassesThemOnLetsALenderGrowByThem) {
+  expect_fails<LimitWithinAGrowingLender<Credits::PassOn>>();
+}
 
 }  // namespace
 }  // namespace earmark::detail

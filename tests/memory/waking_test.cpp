@@ -388,8 +388,6 @@ TEST_F(Waking, RunsCallbacksWithoutAnExecutorOnTheThreadThatBroughtTheMemory) {
 
 // Everybody who waits is served in the end, whoever frees how: no wake-up is lost.
 TEST_F(Waking, IsNeverLostAmongManyThreads) {
-  GTEST_SKIP() << "a known fault, not of waking: a nested limit is credited before its lender, so a growing lender can "
-                  "grow by bytes that are just coming back to it, and keeps them from the others here";
   constexpr int threads = 6;
   constexpr int rounds = 300;
   HostMemoryReservation const lender = adaptor.reserve(256, {.exhausted = ExhaustedPolicy::GrowOrRefuse});

@@ -54,9 +54,10 @@ enum class Pass : std::uint8_t { No, Yes };
 // Whether those who wait are told of bytes that were added.
 enum class Tell : std::uint8_t { No, Yes };
 
-// What an open account does with bytes that come back: keep them, or (a nested budget, whose own bytes are lent from
-// its heir) count them and pass them on as well.
-enum class Credits : std::uint8_t { Keep, PassOn };
+// What an open account does with bytes that come back: keep them, or count them and pass them on to its heir as well: a
+// quota before the heir has them (who waits there looks at the quota first), a nested budget after (who draws through
+// it must find them with its lender, or a growing lender would grow by what is just coming back).
+enum class Credits : std::uint8_t { Keep, PassOn, PassOnFirst };
 
 // Who waits for bytes of an account. Told by whoever brought bytes back, or closed the account, outside every lock.
 class Waiters {
@@ -157,8 +158,9 @@ class BasicAccount {
   // are passed on; and tells those who wait for them.
   // Returns: the first open account that took them; nothing when all were closed (a budget never is).
   BasicAccount* credit(std::int64_t bytes, Tell tell = Tell::Yes) noexcept {
+    if (credits_ != Credits::Keep) [[unlikely]] { return credit_along(this, {}, bytes, tell); }
     std::int64_t const before = word_.fetch_add(bytes * unit, std::memory_order_acq_rel);
-    if ((before & (closed_bit | waiters_bit)) == 0 && credits_ == Credits::Keep) [[likely]] { return this; }
+    if ((before & (closed_bit | waiters_bit)) == 0) [[likely]] { return this; }
     return credit_onward(bytes, before, tell);
   }
 
@@ -376,26 +378,45 @@ class BasicAccount {
 
   [[nodiscard]] bool in_sequence() const noexcept { return (sequence_.load(std::memory_order_relaxed) & 1U) != 0; }
 
+  // What a credit met on its way.
+  struct Met {
+    BasicAccount* receiver{nullptr};  // the first open account
+    bool awaited{false};              // somebody waits at one of them
+  };
   // The rest of `credit`, off the path of every free: `before` is the word that the bytes were added to.
   [[gnu::noinline]] BasicAccount* credit_onward(std::int64_t bytes, std::int64_t before, Tell tell) noexcept {
-    BasicAccount* receiver = nullptr;
-    bool awaited = false;
-    for (BasicAccount* account = this;;) {
-      BasicAccount* const heir = account->heir_;  // now: once nothing is live in a closed one, it may be opened anew
-      if ((before & closed_bit) != 0) {
-        account->word_.fetch_sub(bytes * unit, std::memory_order_relaxed);
-        if (!account->merged_) { account->granted_.fetch_sub(bytes, std::memory_order_acq_rel); }
-      } else {
-        awaited = awaited || (before & waiters_bit) != 0;
-        if (receiver == nullptr) { receiver = account; }
-        if (account->credits_ == Credits::Keep) { break; }
+    Met met;
+    BasicAccount* const next = credited(bytes, before, met);
+    return credit_along(next, met, bytes, tell);
+  }
+  [[gnu::noinline]] static BasicAccount* credit_along(BasicAccount* account, Met met, std::int64_t bytes,
+                                                      Tell tell) noexcept {
+    credit_each(account, bytes, met);
+    if (met.awaited && tell == Tell::Yes) { met.receiver->tell_waiters_along_the_way(); }
+    return met.receiver;
+  }
+  static void credit_each(BasicAccount* account, std::int64_t bytes, Met& met) noexcept {
+    while (account != nullptr) {
+      if (account->credits_ == Credits::PassOnFirst) {
+        if (met.receiver == nullptr) { met.receiver = account; }
+        credit_each(account->heir_, bytes, met);  // as deep as budgets are nested
+        (void)account->credited(bytes, account->word_.fetch_add(bytes * unit, std::memory_order_acq_rel), met);
+        return;
       }
-      account = heir;
-      if (account == nullptr) { break; }
-      before = account->word_.fetch_add(bytes * unit, std::memory_order_acq_rel);
+      account = account->credited(bytes, account->word_.fetch_add(bytes * unit, std::memory_order_acq_rel), met);
     }
-    if (awaited && tell == Tell::Yes) { receiver->tell_waiters_along_the_way(); }
-    return receiver;
+  }
+  // `bytes` were added to the word, which was `before`. Returns: who gets them now.
+  [[nodiscard]] BasicAccount* credited(std::int64_t bytes, std::int64_t before, Met& met) noexcept {
+    BasicAccount* const heir = heir_;  // now: once nothing is live in a closed one, it may be opened anew
+    if ((before & closed_bit) != 0) {
+      word_.fetch_sub(bytes * unit, std::memory_order_relaxed);
+      if (!merged_) { granted_.fetch_sub(bytes, std::memory_order_acq_rel); }
+      return heir;
+    }
+    met.awaited = met.awaited || (before & waiters_bit) != 0;
+    if (met.receiver == nullptr) { met.receiver = this; }
+    return credits_ == Credits::Keep ? nullptr : heir;
   }
   // `choose(available)` returns the bytes to take, or -1 for "not enough".
   template <class Choose>

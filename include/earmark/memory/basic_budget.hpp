@@ -337,7 +337,10 @@ class BasicBudget final : private BasicAccount<Atomics>, private Waiters {
 
   BasicBudget(std::int64_t limit, Account* heir, BasicLender<Atomics>* lender, BasicBudget* parent, std::size_t cores,
               std::int32_t overtakes_allowed)
-      : Account(limit, heir, Credits::PassOn),
+      : Account(limit, heir,
+                parent != nullptr   ? Credits::PassOn
+                : lender != nullptr ? Credits::PassOnFirst
+                                    : Credits::Keep),
         parent_(parent),
         lender_(lender),
         limit_(limit),
