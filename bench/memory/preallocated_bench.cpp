@@ -26,48 +26,65 @@ using measuring::Report;
 constexpr char const* last_in_first_out = "pair in preallocated memory, last in first out";
 constexpr char const* random_sizes = "pair in preallocated memory, random sizes";
 
+std::string lock_alone(char const* what) { return std::string{what} + ", a lock alone"; }
+
 std::span<std::byte> made_up_block(int thread) {
   auto const address = (std::uintptr_t{1} << 44) + (static_cast<std::uintptr_t>(thread) << 32);
   return {reinterpret_cast<std::byte*>(address), 1_GiB};
 }
 
+using Resources = std::shared_ptr<std::vector<AnyResource>>;
+
 // A carved block a thread.
-std::shared_ptr<std::vector<AnyResource>> blocks(int threads, StreamEvents& events) {
+Resources blocks(int threads, StreamEvents& events) {
   auto all = std::make_shared<std::vector<AnyResource>>();
   for (int t = 0; t < threads; ++t) { all->emplace_back(CarvedResource{made_up_block(t), events}); }
   return all;
 }
-
-void enter_pairs(measuring::Race& race, int threads, StreamEvents& events) {
-  race.enter(last_in_first_out, [own = blocks(threads, events)](int thread, std::int64_t times) {
-    allocate_and_free((*own)[static_cast<std::size_t>(thread)], stream_of(thread), times);
-  });
-  auto const own = blocks(threads, events);
-  auto const users = std::make_shared<std::vector<std::unique_ptr<RandomSizes>>>();
-  for (int t = 0; t < threads; ++t) {
-    users->push_back(std::make_unique<RandomSizes>((*own)[static_cast<std::size_t>(t)], stream_of(t)));
-  }
-  race.enter(random_sizes, [own, users](int thread, std::int64_t times) {
-    (*users)[static_cast<std::size_t>(thread)]->pairs(times);
-  });
+// What the program itself and a lock cost, without any carving.
+Resources locks(int threads) {
+  auto all = std::make_shared<std::vector<AnyResource>>();
+  for (int t = 0; t < threads; ++t) { all->emplace_back(OneLock{}); }
+  return all;
 }
 
-// Against the cost with one thread, which more threads should not raise.
+void enter_pairs(measuring::Race& race, std::string const& name, Resources const& own) {
+  race.enter(name, [own](int thread, std::int64_t times) {
+    allocate_and_free((*own)[static_cast<std::size_t>(thread)], stream_of(thread), times);
+  });
+}
+void enter_random_sizes(measuring::Race& race, std::string const& name, Resources const& own) {
+  auto const users = std::make_shared<std::vector<std::unique_ptr<RandomSizes>>>();
+  for (int t = 0; AnyResource& mine : *own) { users->push_back(std::make_unique<RandomSizes>(mine, stream_of(t++))); }
+  race.enter(
+      name, [own, users](int thread, std::int64_t times) { (*users)[static_cast<std::size_t>(thread)]->pairs(times); });
+}
+
+// Beside a lock alone; and against the cost with one thread, which more threads should not raise.
 void print_all_counts(Report& report) {
   std::map<std::string, double> of_one;
   for (int const threads : measuring::thread_counts()) {
     testing::ManualStreamEvents events;
     measuring::Race race{threads, report.race()};
-    enter_pairs(race, threads, events);
-    for (auto const& [name, cost] : race.run()) {
-      if (threads == 1) { of_one[name] = cost.median; }
-      report.print({.row = "M5",
-                    .what = name,
-                    .unit = "ns",
-                    .value = cost.median,
-                    .figure_case = measuring::threads_case(threads),
-                    .ceiling = threads == 1 ? std::nullopt : std::optional{of_one[name]},
-                    .spread = cost});
+    enter_pairs(race, last_in_first_out, blocks(threads, events));
+    enter_pairs(race, lock_alone(last_in_first_out), locks(threads));
+    enter_random_sizes(race, random_sizes, blocks(threads, events));
+    enter_random_sizes(race, lock_alone(random_sizes), locks(threads));
+    auto const costs = race.run();
+    for (char const* const what : {last_in_first_out, random_sizes}) {
+      measuring::Figure figure{.row = "M5",
+                               .what = what,
+                               .unit = "ns",
+                               .value = costs.at(what).median,
+                               .figure_case = measuring::threads_case(threads),
+                               .peer = {{"a lock alone", costs.at(lock_alone(what)).median}},
+                               .spread = costs.at(what)};
+      if (threads == 1) {
+        of_one[what] = figure.value;
+      } else {
+        figure.ceiling = of_one[what];
+      }
+      report.print(figure);
     }
   }
   for (int const threads : measuring::thread_counts_without_cores()) {

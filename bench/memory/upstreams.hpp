@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <memory>
 
+#include "earmark/core/spin_lock.hpp"
+#include "earmark/core/thread_annotations.hpp"
 #include "earmark/memory/resource_concepts.hpp"
 
 namespace earmark::bench {
@@ -62,6 +64,34 @@ class OneAtomic {
     alignas(128) std::atomic<std::int64_t> bytes{0};
   };
   std::shared_ptr<State> state_;  // shared: CCCL copies resources
+};
+
+// The ceiling of what is guarded by a lock: takes one for each call, and gives out addresses that are not used yet.
+class OneLock {
+ public:
+  void* allocate(cuda::stream_ref, std::size_t size, std::size_t) { return allocate_sync(size, 0); }
+  void deallocate(cuda::stream_ref, void*, std::size_t size, std::size_t) noexcept {
+    deallocate_sync(nullptr, size, 0);
+  }
+  void* allocate_sync(std::size_t size, std::size_t) {
+    BasicMutexLock<SpinLock> const lock{state_->lock};
+    state_->live += size;
+    return reinterpret_cast<void*>(state_->next += size);
+  }
+  void deallocate_sync(void*, std::size_t size, std::size_t) noexcept {
+    BasicMutexLock<SpinLock> const lock{state_->lock};
+    state_->live -= size;
+  }
+  bool operator==(OneLock const& other) const { return state_ == other.state_; }
+  friend constexpr void get_property(OneLock const&, device_accessible) noexcept {}
+
+ private:
+  struct alignas(128) State {
+    SpinLock lock;
+    std::uintptr_t next EARMARK_GUARDED_BY(lock){1 << 20};
+    std::size_t live EARMARK_GUARDED_BY(lock){0};
+  };
+  std::shared_ptr<State> state_ = std::make_shared<State>();  // shared: CCCL copies resources
 };
 
 // A stream a thread; only a name, for upstreams that do not look at it.

@@ -17,10 +17,7 @@ CarvedBlock::CarvedBlock(std::span<std::byte> block, std::size_t granularity, St
   if ((reinterpret_cast<std::uintptr_t>(block.data()) & (granularity - 1)) != 0) {
     throw std::invalid_argument("a carved block must begin at a multiple of its granularity");
   }
-  std::uint64_t const granules = block.size() / granularity;
-  if (granules == 0 || granules >> Extent::length_bits != 0) {
-    throw std::invalid_argument("a carved block must hold at least one granule and fewer than 2^48");
-  }
+  if (block.size() < granularity) { throw std::invalid_argument("a carved block must hold at least one granule"); }
   carver_ = std::make_unique<Carver>(granularity, events, *metadata);
   carver_->occupy(block, ready_on);
 }

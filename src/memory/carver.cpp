@@ -3,6 +3,7 @@
 #include "memory/carver.hpp"
 
 #include <bit>
+#include <limits>
 #include <thread>
 #include <utility>
 
@@ -16,7 +17,7 @@ using SlotState = StreamSlot::State;
 struct Ready {
   StreamSlots const& slots;
   SlotNumber own;
-  bool operator()(Extent const& hole) const noexcept { return slots.ready(hole.slot(), own); }
+  bool operator()(Extent const& hole) const noexcept { return slots.ready(hole.slot, own); }
 };
 
 constexpr std::uint64_t align_up(std::uint64_t value, std::uint64_t alignment) noexcept {
@@ -33,7 +34,10 @@ Carver::Carver(std::size_t granularity, StreamEvents& events, std::pmr::memory_r
       live_(metadata),
       pool_(metadata),
       slots_(events, metadata),
-      holes_(0, metadata) {}
+      holes_(0, metadata) {
+  edge_.previous = edge_.next = &edge_;
+  edge_.slot = Extent::no_slot;
+}
 
 void Carver::occupy(std::span<std::byte> block, OptionalStream ready_on) {
   std::uint64_t const granules = block.size() >> shift_;
@@ -51,26 +55,25 @@ void Carver::occupy(std::span<std::byte> block, OptionalStream ready_on) {
   }
   SlotNumber slot = StreamSlots::done;
   if (by_stream) {
-    slot = slots_.find_or_take(StreamKey::of(*ready_on), per_thread ? SlotState::Marked : SlotState::Open);
+    slot = slots_.find_or_take(*ready_on, per_thread ? SlotState::Marked : SlotState::Open);
     if (per_thread) { slots_[slot].mark = mark; }
   }
   holes_.swap(holes);
   base_ = block.data();
   granules_ = hole_granules_ = granules;
-  first_ = &pool_.take(0, granules);
-  first_->previous = first_->next = nullptr;
-  make_hole(*first_, slot);
+  Extent& whole = pool_.take(0, granules);
+  link_before(whole, edge_);
+  make_hole(whole, slot);
 }
 
 void Carver::vacate(OptionalStream stream) noexcept {
   drain(stream);
   BasicMutexLock<SpinLock> const lock{lock_};
   settle_fresh();
-  while (first_ != nullptr) {
-    Extent& hole = *first_;
+  while (edge_.next != &edge_) {
+    Extent& hole = *edge_.next;
     unmake_hole(hole);
-    unlink(hole);
-    pool_.give_back(hole);
+    drop(hole);
   }
   slots_.discard_all();
   granules_ = hole_granules_ = 0;
@@ -96,9 +99,7 @@ void Carver::end_rebuild(Then then) noexcept {
 // -- allocation -------------------------------------------------------------------------------------------------------
 
 Carver::Piece Carver::allocate(std::size_t bytes, std::size_t alignment, OptionalStream stream, Refusal& refusal) {
-  std::size_t const rest_mask = (std::size_t{1} << shift_) - 1;
-  Request const request{std::max<std::uint64_t>((bytes >> shift_) + ((bytes & rest_mask) != 0 ? 1 : 0), 1),
-                        std::max<std::uint64_t>(alignment >> shift_, 1)};
+  Request const request{((bytes - 1) >> shift_) + 1, alignment >> shift_};
   {
     BasicMutexLock<SpinLock> const lock{lock_};
     if (state_ == State::Open) [[likely]] {
@@ -112,10 +113,9 @@ Carver::Piece Carver::allocate(std::size_t bytes, std::size_t alignment, Optiona
         settle(*fresh_);
       }
       reserve_records();
-      if (request.alignment == 1) [[likely]] {
-        Ready const ready{slots_, own};
-        Extent* const hole = holes_.find(request.length, ready);
-        if (hole != nullptr && ready(*hole)) [[likely]] { return piece(take_front(*hole, request.length)); }
+      if (request.alignment <= 1) [[likely]] {
+        Extent* const hole = holes_.find(request.length, Ready{slots_, own});
+        if (hole != nullptr) [[likely]] { return piece(take_front(*hole, request.length)); }
       }
     }
   }
@@ -125,22 +125,17 @@ Carver::Piece Carver::allocate(std::size_t bytes, std::size_t alignment, Optiona
 // The one that was freed last, if it is as long as it should be.
 Extent* Carver::take_fresh(Request const& request, SlotNumber own) noexcept {
   Extent& extent = *fresh_;
-  if (extent.length() != request.length || request.alignment != 1 || !slots_.ready(extent.slot(), own)) {
-    return nullptr;
-  }
+  if (extent.length != request.length || request.alignment > 1 || !slots_.ready(extent.behind, own)) { return nullptr; }
   fresh_ = nullptr;
-  slots_.drop_hole(extent.slot());
+  slots_.drop_hole(extent.behind);
   hole_granules_ -= request.length;
-  live_.insert(extent);
   return &extent;
 }
 
-// The slot keeps count of it as of a hole, all the time.
 void Carver::settle(Extent& extent) noexcept {
-  SlotNumber const slot = extent.slot();
   fresh_ = nullptr;
-  become_hole(extent, slot);
-  slots_.drop_hole(slot);
+  live_.remove(fresh_link_);
+  become_hole(extent);
 }
 
 Carver::Piece Carver::piece(Extent const& extent) const noexcept {
@@ -203,46 +198,48 @@ Carver::Piece Carver::allocate_behind_others(Request const& request, OptionalStr
 }
 
 Carver::Place Carver::find_place(Request const& request, SlotNumber own) const noexcept {
+  if (request.length > hole_granules_) { return {}; }
   if (request.alignment > 1) { return find_aligned(request); }
   Extent* hole = holes_.find(request.length, Ready{slots_, own});
   if (hole == nullptr) { hole = holes_.find_any(request.length); }
-  if (hole != nullptr) { return {hole, hole->offset()}; }
-  HoleRun best;
-  holes_.for_each_run([&](HoleRun const& run) {
-    if (run.length >= request.length && (best.first == nullptr || run.length < best.length)) { best = run; }
+  if (hole != nullptr) { return {hole, hole->offset}; }
+  Place best;
+  if (!slots_.differ()) { return best; }
+  std::uint64_t best_length = std::numeric_limits<std::uint64_t>::max();
+  for_each_run([&](Extent& first, std::uint64_t length) {
+    if (length < request.length || length >= best_length) { return; }
+    best = {&first, first.offset};
+    best_length = length;
   });
-  return best.first == nullptr ? Place{} : Place{best.first, best.first->offset()};
+  return best;
 }
 
 Carver::Place Carver::find_aligned(Request const& request) const noexcept {
   std::uint64_t const base = reinterpret_cast<std::uintptr_t>(base_) >> shift_;  // alignment is the address's
   auto const place_in = [&](Extent& first, std::uint64_t length) -> Place {
-    std::uint64_t const start = align_up(base + first.offset(), request.alignment) - base;
-    if (start + request.length > first.offset() + length) { return {}; }
+    std::uint64_t const start = align_up(base + first.offset, request.alignment) - base;
+    if (start + request.length > first.offset + length) { return {}; }
     Extent* hole = &first;
     while (hole->end() <= start) { hole = hole->next; }
     return {hole, start};
   };
   // A hole that is longer by the alignment surely has room; failing that, every run of holes is looked at.
   Extent* const ample = holes_.find_any(request.length + request.alignment - 1);
-  if (ample != nullptr) { return place_in(*ample, ample->length()); }
-  for (Extent* extent = first_; extent != nullptr; extent = extent->next) {
-    if (!extent->is_hole()) { continue; }
-    HoleRun const run = HoleIndex::run_from(*extent);
-    if (Place const place = place_in(*extent, run.length); place.hole != nullptr) { return place; }
-    while (extent->has_seam()) { extent = extent->next; }
-  }
-  return {};
+  if (ample != nullptr) { return place_in(*ample, ample->length); }
+  Place found;
+  for_each_run([&](Extent& first, std::uint64_t length) {
+    if (found.hole == nullptr) { found = place_in(first, length); }
+  });
+  return found;
 }
 
-// The hole's record stays where it is in its lists, most often, and a new one is put before it.
+// The hole keeps its record, and a new one is put before it.
 Extent& Carver::take_front(Extent& hole, std::uint64_t length) noexcept {
   Extent* live = &hole;
-  if (std::uint64_t const rest = hole.length() - length; rest != 0) {
-    live = &pool_.take(hole.offset(), length);
+  if (std::uint64_t const rest = hole.length - length; rest != 0) {
+    live = &pool_.take(hole.offset, length);
     link_before(*live, hole);
-    if (live->previous != nullptr) { holes_.refresh_seam(*live->previous); }
-    hole.set_offset(hole.offset() + length);
+    hole.offset += length;
     holes_.set_length(hole, rest);
   } else {
     unmake_hole(hole);
@@ -256,12 +253,12 @@ Extent& Carver::take_front(Extent& hole, std::uint64_t length) noexcept {
 void Carver::claim(Place const& place, std::uint64_t length, SlotNumber own, Claim& claim) {
   Extent& first = *place.hole;
   claim_hole(first, own, claim);
-  if (std::uint64_t const before = place.start - first.offset(); before != 0) {
-    Extent& lead = pool_.take(first.offset(), before);
+  if (std::uint64_t const before = place.start - first.offset; before != 0) {
+    Extent& lead = pool_.take(first.offset, before);
     link_before(lead, first);
-    first.set_offset(place.start);
-    first.set_length(first.length() - before);
-    make_hole(lead, first.slot());
+    first.offset = place.start;
+    first.length -= before;
+    make_hole(lead, first.behind);
   }
   Extent* last = &first;
   while (last->end() < place.start + length) {
@@ -270,9 +267,9 @@ void Carver::claim(Place const& place, std::uint64_t length, SlotNumber own, Cla
   }
   if (std::uint64_t const behind = last->end() - (place.start + length); behind != 0) {
     Extent& tail = pool_.take(place.start + length, behind);
-    link_after(tail, *last);
-    last->set_length(last->length() - behind);
-    make_hole(tail, last->slot());
+    link_before(tail, *last->next);
+    last->length -= behind;
+    make_hole(tail, last->behind);
   }
   claim.first = &first;
   claim.last = last;
@@ -283,45 +280,47 @@ void Carver::claim(Place const& place, std::uint64_t length, SlotNumber own, Cla
 
 // The pin keeps the slot, should the holes have to go back to it.
 void Carver::claim_hole(Extent& hole, SlotNumber own, Claim& claim) {
-  SlotNumber const slot = hole.slot();
+  SlotNumber const slot = hole.slot;
   slots_.pin(slot);
   unmake_hole(hole);
+  hole.behind = slot;
   if (slots_.ready(slot, own)) { return; }
   if (std::ranges::find(claim.waits, slot, &Wait::slot) == claim.waits.end()) { claim.waits.push_back(wait_for(slot)); }
 }
 
 Extent& Carver::finish(Claim& claim) noexcept {
+  settle_fresh();
   Extent& whole = *claim.first;
   stream_waits_ += static_cast<std::int64_t>(claim.waits.size());
   joins_ += claim.first != claim.last ? 1 : 0;
   for (Wait const& wait : claim.waits) {
     if (wait.passed) { slots_.set_done(wait.slot); }
   }
-  slots_.unpin(whole.slot());
-  whole.set_length(claim.last->end() - whole.offset());
+  slots_.unpin(whole.behind);
+  whole.length = claim.last->end() - whole.offset;
   --claims_;
-  claimed_granules_ -= whole.length();
+  claimed_granules_ -= whole.length;
   for (bool more = claim.first != claim.last; more;) {
     Extent& part = *whole.next;
     more = &part != claim.last;
-    slots_.unpin(part.slot());
-    unlink(part);
-    pool_.give_back(part);
+    slots_.unpin(part.behind);
+    drop(part);
   }
   live_.insert(whole);
   return whole;
 }
 
 void Carver::abandon(Claim& claim) noexcept {
-  std::uint64_t const length = claim.last->end() - claim.first->offset();
+  std::uint64_t const length = claim.last->end() - claim.first->offset;
   --claims_;
   claimed_granules_ -= length;
   hole_granules_ += length;
   for (Extent* part = claim.first;;) {
     bool const more = part != claim.last;
     Extent* const next = part->next;
-    SlotNumber const slot = part->slot();
-    become_hole(*part, slot);
+    SlotNumber const slot = part->behind;
+    slots_.add_hole(slot);
+    become_hole(*part);
     slots_.unpin(slot);
     if (!more) { return; }
     part = next;
@@ -335,7 +334,7 @@ Carver::Freed Carver::deallocate(void* pointer, OptionalStream stream) noexcept 
     if (stream->get() == cudaStreamPerThread) { return deallocate_marked(pointer, *stream); }
     {
       BasicMutexLock<SpinLock> const lock{lock_};
-      SlotNumber const slot = slots_.find_or_take(StreamKey::of(*stream), SlotState::Open);
+      SlotNumber const slot = slots_.find_or_take(*stream, SlotState::Open);
       if (slot != StreamSlots::none) [[likely]] { return give_back(pointer, slot); }
     }
     synchronize(*stream);
@@ -348,73 +347,67 @@ Carver::Freed Carver::give_back(void* pointer, SlotNumber slot) noexcept {
   settle_fresh();
   std::uint64_t const offset = offset_of(pointer);
   if (offset >= granules_ || base_ + (offset << shift_) != pointer) [[unlikely]] { return {}; }
-  Extent* const extent = live_.take(offset);
+  Extent** const link = live_.find(offset);
+  Extent* const extent = *link;
   if (extent == nullptr) [[unlikely]] { return {}; }
-  std::uint64_t const length = extent->length();
-  extent->set_slot(slot);
+  __builtin_prefetch(extent->previous);
+  __builtin_prefetch(extent->next);
+  std::uint64_t const length = extent->length;
+  extent->behind = slot;
   slots_.add_hole(slot);
   hole_granules_ += length;
   fresh_ = extent;
+  fresh_link_ = link;
   return {static_cast<std::size_t>(length << shift_), state_ == State::Closed && empty()};
 }
 
-// Joined with the neighbours that wait for the same, whose records stay in their lists as far as possible.
-void Carver::become_hole(Extent& extent, SlotNumber slot) noexcept {
-  auto const joins = [slot](Extent const* hole) { return hole != nullptr && hole->is_hole() && hole->slot() == slot; };
-  Extent* const previous = joins(extent.previous) ? extent.previous : nullptr;
-  Extent* const next = joins(extent.next) ? extent.next : nullptr;
-  if (previous == nullptr && next == nullptr) { return make_hole(extent, slot); }
+// Joined with the neighbours that wait for the same. Without a branch: which of them do cannot be foretold.
+// Requires: its slot counts it among its holes.
+void Carver::become_hole(Extent& extent) noexcept {
+  SlotNumber const slot = extent.behind;
+  Extent* const previous = extent.previous;
+  Extent* const next = extent.next;
+  bool const joins_previous = previous->slot == slot;
+  bool const joins_next = next->slot == slot;
+  slots_[slot].holes -= (joins_previous ? 1U : 0U) + (joins_next ? 1U : 0U);  // it stays a hole itself
 
-  std::uint64_t length = extent.length();
-  unlink(extent);
-  pool_.give_back(extent);
-  Extent& whole = previous != nullptr ? *previous : *next;
-  if (previous == nullptr) {
-    whole.set_offset(whole.offset() - length);
-  } else if (next != nullptr) {
-    length += next->length();
-    unmake_hole(*next);
-    unlink(*next);
-    pool_.give_back(*next);
-  }
-  holes_.set_length(whole, whole.length() + length);
-  refresh_seams_around(whole);
+  Extent& before = *choose(joins_previous, previous, &holes_.nothing());
+  Extent& behind = *choose(joins_next, next, &holes_.nothing());
+  holes_.remove(before);
+  holes_.remove(behind);
+  extent.offset -= before.length;
+  extent.length += before.length + behind.length;
+  extent.previous = choose(joins_previous, previous->previous, previous);
+  extent.next = choose(joins_next, next->next, next);
+  extent.previous->next = extent.next->previous = &extent;
+  pool_.give_back_if(joins_previous, before);
+  pool_.give_back_if(joins_next, behind);
+  extent.slot = slot;
+  holes_.insert(extent);
 }
 
 void Carver::make_hole(Extent& extent, SlotNumber slot) noexcept {
-  extent.set_slot(slot);
+  extent.slot = slot;
   slots_.add_hole(slot);
   holes_.insert(extent);
-  refresh_seams_around(extent);
 }
 
 void Carver::unmake_hole(Extent& hole) noexcept {
   holes_.remove(hole);
-  slots_.drop_hole(hole.slot());
-}
-
-void Carver::refresh_seams_around(Extent& extent) noexcept {
-  holes_.refresh_seam(extent);
-  if (extent.previous != nullptr) { holes_.refresh_seam(*extent.previous); }
+  slots_.drop_hole(std::exchange(hole.slot, Extent::no_slot));
 }
 
 void Carver::link_before(Extent& extent, Extent& next) noexcept {
   extent.previous = next.previous;
   extent.next = &next;
-  (next.previous != nullptr ? next.previous->next : first_) = &extent;
+  next.previous->next = &extent;
   next.previous = &extent;
 }
 
-void Carver::link_after(Extent& extent, Extent& previous) noexcept {
-  extent.previous = &previous;
-  extent.next = previous.next;
-  if (previous.next != nullptr) { previous.next->previous = &extent; }
-  previous.next = &extent;
-}
-
-void Carver::unlink(Extent& extent) noexcept {
-  (extent.previous != nullptr ? extent.previous->next : first_) = extent.next;
-  if (extent.next != nullptr) { extent.next->previous = extent.previous; }
+void Carver::drop(Extent& extent) noexcept {
+  extent.previous->next = extent.next;
+  extent.next->previous = extent.previous;
+  pool_.give_back(extent);
 }
 
 // -- what there is ----------------------------------------------------------------------------------------------------
@@ -422,14 +415,15 @@ void Carver::unlink(Extent& extent) noexcept {
 std::uint64_t Carver::longest_run() noexcept {
   settle_fresh();
   std::uint64_t longest = holes_.longest();
-  holes_.for_each_run([&](HoleRun const& run) { longest = std::max(longest, run.length); });
+  if (!slots_.differ()) { return longest; }
+  for_each_run([&](Extent&, std::uint64_t length) { longest = std::max(longest, length); });
   return longest;
 }
 
 Carver::Counters Carver::counters() const noexcept {
   BasicMutexLock<SpinLock> const lock{lock_};
   std::size_t const metadata = pool_.bytes() + live_.bytes() + holes_.bytes() + slots_.bytes() + sizeof(Carver);
-  return {.live_blocks = static_cast<std::int64_t>(live_.count()),
+  return {.live_blocks = static_cast<std::int64_t>(live_count()),
           .live_bytes = static_cast<std::int64_t>((granules_ - hole_granules_) << shift_),
           .hole_bytes = static_cast<std::int64_t>(hole_granules_ << shift_),
           .refusals = refusals_,

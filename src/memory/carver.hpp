@@ -90,7 +90,7 @@ class Carver {
   }
   [[nodiscard]] std::size_t live_blocks() const noexcept EARMARK_EXCLUDES(lock_) {
     BasicMutexLock<SpinLock> const lock{lock_};
-    return live_.count();
+    return live_count();
   }
   // One moment of it; allocations under way count as live.
   struct Reading {
@@ -134,7 +134,10 @@ class Carver {
   void wait_while_rebuilt() noexcept EARMARK_EXCLUDES(lock_);
   [[nodiscard]] Refusal refused(Refusal::Why why) noexcept EARMARK_REQUIRES(lock_);
   [[nodiscard]] Piece piece(Extent const& extent) const noexcept EARMARK_REQUIRES(lock_);
-  [[nodiscard]] bool empty() const noexcept EARMARK_REQUIRES(lock_) { return live_.count() == 0 && claims_ == 0; }
+  [[nodiscard]] bool empty() const noexcept EARMARK_REQUIRES(lock_) { return live_count() == 0 && claims_ == 0; }
+  [[nodiscard]] std::size_t live_count() const noexcept EARMARK_REQUIRES(lock_) {
+    return live_.count() - (fresh_ != nullptr ? 1 : 0);
+  }
   [[nodiscard]] Extent* take_fresh(Request const& request, SlotNumber own) noexcept EARMARK_REQUIRES(lock_);
   void settle_fresh() noexcept EARMARK_REQUIRES(lock_) {
     if (fresh_ != nullptr) { settle(*fresh_); }
@@ -144,17 +147,21 @@ class Carver {
   // All that one allocation, and the free of what it allocates, may need. Two records: a piece can leave a hole on
   // either side.
   void reserve_records() EARMARK_REQUIRES(lock_) {
-    pool_.reserve(2);
+    if (!pool_.has_two() || !live_.has_room() || !slots_.has_spare()) [[unlikely]] { make_records(); }
+  }
+  [[gnu::noinline]] void make_records() EARMARK_REQUIRES(lock_) {
+    pool_.reserve_two();
     live_.reserve_one();
     slots_.reserve();
   }
   [[nodiscard]] SlotNumber slot_of(OptionalStream stream) noexcept EARMARK_REQUIRES(lock_) {
-    return !stream || at_once_ ? StreamSlots::none : slots_.find(StreamKey::of(*stream));
+    return !stream || at_once_ ? StreamSlots::none : slots_.find(*stream);
   }
   [[nodiscard]] Place find_place(Request const& request, SlotNumber own) const noexcept EARMARK_REQUIRES(lock_);
   [[nodiscard]] Place find_aligned(Request const& request) const noexcept EARMARK_REQUIRES(lock_);
 
-  [[nodiscard]] Extent& take_front(Extent& hole, std::uint64_t length) noexcept EARMARK_REQUIRES(lock_);
+  [[nodiscard, gnu::always_inline]] inline Extent& take_front(Extent& hole, std::uint64_t length) noexcept
+      EARMARK_REQUIRES(lock_);
   void claim(Place const& place, std::uint64_t length, SlotNumber own, Claim& claim) EARMARK_REQUIRES(lock_);
   void claim_hole(Extent& hole, SlotNumber own, Claim& claim) EARMARK_REQUIRES(lock_);
   [[nodiscard]] Extent& finish(Claim& claim) noexcept EARMARK_REQUIRES(lock_);
@@ -167,17 +174,26 @@ class Carver {
 
   Freed give_back(void* pointer, SlotNumber slot) noexcept EARMARK_REQUIRES(lock_);
   Freed deallocate_marked(void* pointer, cuda::stream_ref stream) noexcept EARMARK_EXCLUDES(lock_);
-  void become_hole(Extent& extent, SlotNumber slot) noexcept EARMARK_REQUIRES(lock_);
+  void become_hole(Extent& extent) noexcept EARMARK_REQUIRES(lock_);
   void make_hole(Extent& extent, SlotNumber slot) noexcept EARMARK_REQUIRES(lock_);
   void unmake_hole(Extent& hole) noexcept EARMARK_REQUIRES(lock_);
-  void refresh_seams_around(Extent& extent) noexcept EARMARK_REQUIRES(lock_);
   void link_before(Extent& extent, Extent& next) noexcept EARMARK_REQUIRES(lock_);
-  void link_after(Extent& extent, Extent& previous) noexcept EARMARK_REQUIRES(lock_);
-  void unlink(Extent& extent) noexcept EARMARK_REQUIRES(lock_);
+  void drop(Extent& extent) noexcept EARMARK_REQUIRES(lock_);
+  // Calls `visit(first, length)` for each hole or, if several follow one another, for all of them: whoever waits for
+  // all their streams may have them as one.
+  template <class Visit>
+  void for_each_run(Visit const& visit) const noexcept EARMARK_REQUIRES(lock_) {
+    for (Extent* extent = edge_.next; extent != &edge_; extent = extent->next) {
+      if (!extent->is_hole()) { continue; }
+      Extent& first = *extent;
+      while (extent->next->is_hole()) { extent = extent->next; }
+      visit(first, extent->end() - first.offset);
+    }
+  }
   void synchronize(cuda::stream_ref stream) noexcept;
 
   [[nodiscard]] void* address_of(Extent const& extent) const noexcept EARMARK_REQUIRES(lock_) {
-    return base_ + (extent.offset() << shift_);
+    return base_ + (extent.offset << shift_);
   }
   // Of what lies before the block: a number larger than any offset in it.
   [[nodiscard]] std::uint64_t offset_of(void const* pointer) const noexcept EARMARK_REQUIRES(lock_) {
@@ -195,13 +211,14 @@ class Carver {
   std::byte* base_ EARMARK_GUARDED_BY(lock_){nullptr};
   std::uint64_t granules_ EARMARK_GUARDED_BY(lock_){0};
   std::uint64_t hole_granules_ EARMARK_GUARDED_BY(lock_){0};  // with the fresh piece
-  Extent* fresh_ EARMARK_GUARDED_BY(lock_){nullptr};          // freed last, and not a hole yet
+  Extent* fresh_ EARMARK_GUARDED_BY(lock_){nullptr};          // freed last, in the index still, and not a hole yet
+  Extent** fresh_link_ EARMARK_GUARDED_BY(lock_){nullptr};
   std::uint64_t claimed_granules_ EARMARK_GUARDED_BY(lock_){0};
-  Extent* first_ EARMARK_GUARDED_BY(lock_){nullptr};
   LiveExtents live_ EARMARK_GUARDED_BY(lock_);
   ExtentPool pool_ EARMARK_GUARDED_BY(lock_);
   StreamSlots slots_ EARMARK_GUARDED_BY(lock_);
   HoleIndex holes_ EARMARK_GUARDED_BY(lock_);
+  Extent edge_ EARMARK_GUARDED_BY(lock_){};           // before the first and behind the last extent
   std::int64_t claims_ EARMARK_GUARDED_BY(lock_){0};  // allocations under way without the lock
   std::int64_t refusals_ EARMARK_GUARDED_BY(lock_){0};
   std::int64_t stream_waits_ EARMARK_GUARDED_BY(lock_){0};

@@ -47,7 +47,7 @@ Carver::Freed Carver::deallocate_marked(void* pointer, cuda::stream_ref stream) 
   EventHandle mark{};
   {
     BasicMutexLock<SpinLock> const lock{lock_};
-    slot = slots_.find_or_take(StreamKey::of(stream), SlotState::Marked);
+    slot = slots_.find_or_take(stream, SlotState::Marked);
     if (slot != StreamSlots::none) {
       slots_.pin(slot);
       mark = slots_[slot].mark;
@@ -90,7 +90,7 @@ void Carver::forget_stream(cuda::stream_ref stream) noexcept {
   EventHandle mark{};
   {
     BasicMutexLock<SpinLock> const lock{lock_};
-    slot = at_once_ ? StreamSlots::none : slots_.find(StreamKey::of(stream));
+    slot = at_once_ ? StreamSlots::none : slots_.find(stream);
     if (slot == StreamSlots::none) { return; }
     if (slots_[slot].holes == 0 && slots_[slot].pins == 0) { return slots_.discard(slots_[slot]); }
     slots_.pin(slot);
@@ -106,8 +106,7 @@ void Carver::forget_stream(cuda::stream_ref stream) noexcept {
   }
   {
     BasicMutexLock<SpinLock> const lock{lock_};
-    slots_[slot].mark = mark;
-    slots_[slot].state = mark == EventHandle{} ? SlotState::Done : SlotState::Gone;
+    slots_.set_gone(slot, mark);
   }
   // Whoever began to record a mark on the stream before must be done before the stream can go.
   for (bool alone = false; !alone; std::this_thread::yield()) {

@@ -29,60 +29,62 @@ struct HoleLink {
 
 // 64: what one piece costs is one cache line, loaded once.
 struct alignas(64) Extent : HoleLink {
-  static constexpr int length_bits = 48;
+  static constexpr SlotNumber no_slot = 0xffff;
 
-  [[nodiscard]] std::uint64_t offset() const noexcept { return place >> 16; }
-  [[nodiscard]] SlotNumber slot() const noexcept { return static_cast<SlotNumber>(place & 0xffff); }
-  [[nodiscard]] std::uint64_t length() const noexcept { return size >> 16; }
-  [[nodiscard]] std::uint64_t end() const noexcept { return offset() + length(); }
-  [[nodiscard]] bool is_hole() const noexcept { return (size & hole_flag) != 0; }
-  [[nodiscard]] bool has_seam() const noexcept { return (size & seam_flag) != 0; }
+  [[nodiscard]] std::uint64_t end() const noexcept { return offset + length; }
+  [[nodiscard]] bool is_hole() const noexcept { return slot != no_slot; }
 
-  void set_offset(std::uint64_t offset) noexcept { place = (offset << 16) | (place & 0xffff); }
-  void set_slot(SlotNumber slot) noexcept { place = (place & ~std::uint64_t{0xffff}) | slot; }
-  void set_length(std::uint64_t length) noexcept { size = (length << 16) | (size & 0xffff); }
-  void set_hole(bool hole) noexcept { size = hole ? size | hole_flag : size & ~hole_flag; }
-  void set_seam(bool seam) noexcept { size = seam ? size | seam_flag : size & ~seam_flag; }
-
-  static constexpr std::uint64_t hole_flag = 1;
-  static constexpr std::uint64_t seam_flag = 2;
-
-  std::uint64_t place;    // offset and, of a hole, the slot of the stream that freed it
-  std::uint64_t size;     // length and flags
-  Extent* previous;       // neighbours by address
-  Extent* next;           //
-  Extent* seam_previous;  // a hole followed by a hole: the list of such
-  Extent* chain;          // as seam_previous; a live one: its bucket of the index; an unused one: the pool
+  std::uint64_t offset;
+  std::uint64_t length;
+  Extent* previous;    // neighbours by address, in a ring
+  Extent* next;        //
+  Extent* chain;       // a live one: its bucket of the index; an unused one: the pool
+  SlotNumber slot;     // of a hole: the stream that freed it; none for all others
+  SlotNumber behind;   // the same of a piece that was freed and is not a hole yet, or no more
+  std::uint16_t list;  // of a hole: which one it is in
 };
 static_assert(sizeof(Extent) == 64);
+
+// `a` if `condition`, else `b`, without a branch: for what cannot be foretold.
+template <class T>
+[[nodiscard]] T* choose(bool condition, T* a, T* b) noexcept {
+  auto const bits_of_a = reinterpret_cast<std::uintptr_t>(a);
+  auto const bits_of_b = reinterpret_cast<std::uintptr_t>(b);
+  return reinterpret_cast<T*>(bits_of_b ^ ((bits_of_a ^ bits_of_b) & -std::uintptr_t{condition}));
+}
 
 // Records in slabs that stay where they are. Nothing is given back before the pool goes.
 class ExtentPool {
  public:
-  explicit ExtentPool(std::pmr::memory_resource& metadata) : metadata_(metadata), slabs_(&metadata) {}
+  explicit ExtentPool(std::pmr::memory_resource& metadata) : metadata_(metadata), slabs_(&metadata) {
+    last_.chain = &last_;
+  }
   ExtentPool(ExtentPool const&) = delete;
   ExtentPool& operator=(ExtentPool const&) = delete;
   ~ExtentPool() {
     for (auto const slab : slabs_) { metadata_.deallocate(slab.data(), slab.size_bytes(), alignof(Extent)); }
   }
 
-  // Sees to it that `count` can be taken. Throws: std::bad_alloc; then nothing changed.
-  void reserve(std::size_t count) {
-    if (spare_count_ < count) [[unlikely]] { add_slab(); }
+  // Whether two can be taken.
+  [[nodiscard]] bool has_two() const noexcept { return spare_->chain != &last_; }
+  // Sees to it that two can be taken. Throws: std::bad_alloc; then nothing changed.
+  void reserve_two() {
+    if (!has_two()) { add_slab(); }
   }
-  // Requires: it was reserved. Returns: a record that is neither hole nor seam.
+  // Requires: there is one. Returns: a record that is no hole.
   [[nodiscard]] Extent& take(std::uint64_t offset, std::uint64_t length) noexcept {
     Extent& extent = *spare_;
     spare_ = extent.chain;
-    --spare_count_;
-    extent.place = offset << 16;
-    extent.size = length << 16;
+    extent.offset = offset;
+    extent.length = length;
+    extent.slot = Extent::no_slot;
     return extent;
   }
-  void give_back(Extent& extent) noexcept {
+  void give_back(Extent& extent) noexcept { give_back_if(true, extent); }
+  // Without a branch.
+  void give_back_if(bool wanted, Extent& extent) noexcept {
     extent.chain = spare_;
-    spare_ = &extent;
-    ++spare_count_;
+    spare_ = choose(wanted, &extent, spare_);
   }
   [[nodiscard]] std::size_t bytes() const noexcept { return capacity_ * sizeof(Extent); }
 
@@ -90,7 +92,7 @@ class ExtentPool {
   static constexpr std::size_t first_slab = 64;
   static constexpr std::size_t largest_slab = 4096;
 
-  [[gnu::noinline]] void add_slab() {
+  void add_slab() {
     std::size_t const count = slabs_.empty() ? first_slab : std::min(capacity_, largest_slab);
     slabs_.reserve(slabs_.size() + 1);
     auto* const slab = static_cast<Extent*>(metadata_.allocate(count * sizeof(Extent), alignof(Extent)));
@@ -101,8 +103,8 @@ class ExtentPool {
 
   std::pmr::memory_resource& metadata_;
   std::pmr::vector<std::span<Extent>> slabs_;
-  Extent* spare_{nullptr};
-  std::size_t spare_count_{0};
+  Extent last_{};  // the chain's end, never taken
+  Extent* spare_{&last_};
   std::size_t capacity_{0};
 };
 
@@ -111,25 +113,27 @@ class LiveExtents {
  public:
   explicit LiveExtents(std::pmr::memory_resource& metadata) : buckets_(&metadata) {}
 
-  // Sees to it that one more can be inserted with short chains. Throws: std::bad_alloc; then nothing changed.
+  // Whether chains stay short if one more is inserted.
+  [[nodiscard]] bool has_room() const noexcept { return count_ < enough_for_; }
+  // Throws: std::bad_alloc; then nothing changed.
   void reserve_one() {
-    if (2 * count_ >= buckets_.size()) [[unlikely]] { grow(); }
+    if (!has_room()) { grow(); }
   }
   void insert(Extent& extent) noexcept {
     put(buckets_, extent);
     ++count_;
   }
-  // Returns: the extent that begins at `offset`, no longer in the index, or null.
-  [[nodiscard]] Extent* take(std::uint64_t offset) noexcept {
-    if (buckets_.empty()) { return nullptr; }
-    for (Extent** link = &buckets_[bucket(offset)]; *link != nullptr; link = &(*link)->chain) {
-      if (Extent* const found = *link; found->offset() == offset) {
-        *link = found->chain;
-        --count_;
-        return found;
-      }
-    }
-    return nullptr;
+  // Where the extent that begins at `offset` hangs in the index; a null pointer hangs there if there is none. Good
+  // until the index changes.
+  [[nodiscard]] Extent** find(std::uint64_t offset) noexcept {
+    if (buckets_.empty()) { return &no_extent_; }
+    Extent** link = &buckets_[bucket(offset)];
+    while (*link != nullptr && (*link)->offset != offset) { link = &(*link)->chain; }
+    return link;
+  }
+  void remove(Extent** link) noexcept {
+    *link = (*link)->chain;
+    --count_;
   }
   [[nodiscard]] std::size_t count() const noexcept { return count_; }
   [[nodiscard]] std::size_t bytes() const noexcept { return buckets_.size() * sizeof(Extent*); }
@@ -143,11 +147,11 @@ class LiveExtents {
     return static_cast<std::size_t>((offset * 0x9e3779b97f4a7c15U) >> shift_);
   }
   void put(Buckets& buckets, Extent& extent) noexcept {
-    Extent*& head = buckets[bucket(extent.offset())];
+    Extent*& head = buckets[bucket(extent.offset)];
     extent.chain = head;
     head = &extent;
   }
-  [[gnu::noinline]] void grow() {
+  void grow() {
     Buckets larger(buckets_.empty() ? first_buckets : 2 * buckets_.size(), nullptr, buckets_.get_allocator());
     shift_ = 64 - std::countr_zero(larger.size());
     for (Extent* head : buckets_) {
@@ -158,11 +162,14 @@ class LiveExtents {
       }
     }
     buckets_.swap(larger);
+    enough_for_ = buckets_.size() / 2;
   }
 
   Buckets buckets_;
+  Extent* no_extent_{nullptr};
   int shift_{64};
   std::size_t count_{0};
+  std::size_t enough_for_{0};  // with more, chains get long
 };
 
 }  // namespace earmark::detail

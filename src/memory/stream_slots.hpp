@@ -47,7 +47,7 @@ struct StreamSlot {
 
 class StreamSlots {
  public:
-  static constexpr SlotNumber none = 0xffff;
+  static constexpr SlotNumber none = Extent::no_slot;
   static constexpr SlotNumber done = 0;  // of holes that anyone may have at once
 
   StreamSlots(StreamEvents& events, std::pmr::memory_resource& metadata)
@@ -66,13 +66,21 @@ class StreamSlots {
 
   // Sees to it that frees on streams not seen so far find a slot. Throws: std::bad_alloc.
   void reserve() {
-    if (in_use_ >= enough_for_) [[unlikely]] { grow(); }
+    if (!has_spare()) { grow(); }
   }
-  [[nodiscard]] SlotNumber find(StreamKey key) noexcept { return holds(slots_[recent_], key) ? recent_ : search(key); }
+  [[nodiscard]] bool has_spare() const noexcept { return in_use_ < enough_for_; }
+  // Whether there are holes of several.
+  [[nodiscard]] bool differ() const noexcept {
+    return std::ranges::count_if(slots_, [](StreamSlot const& slot) { return slot.holes != 0; }) > 1;
+  }
+  // Returns: the slot of that stream, or none.
+  [[nodiscard]] SlotNumber find(cuda::stream_ref stream) noexcept {
+    return name_of(stream) == recent_stream_ ? recent_ : search(stream);
+  }
   // Returns: the slot of that stream, a new one if need be, or none if all are in use.
-  [[nodiscard]] SlotNumber find_or_take(StreamKey key, StreamSlot::State state) noexcept {
-    SlotNumber const found = find(key);
-    return found != none ? found : take_idle(key, state);
+  [[nodiscard]] SlotNumber find_or_take(cuda::stream_ref stream, StreamSlot::State state) noexcept {
+    SlotNumber const found = find(stream);
+    return found != none ? found : take_idle(stream, state);
   }
 
   // Whether a stream with slot `own` (or none) may have a hole of slot `number` without waiting.
@@ -97,8 +105,15 @@ class StreamSlots {
     release_mark(slot);
     slot.state = StreamSlot::State::Done;
   }
+  // The stream may be destroyed from now on. Without a mark, nothing is left to wait for.
+  void set_gone(SlotNumber number, EventHandle mark) noexcept {
+    forget_recent();
+    slots_[number].mark = mark;
+    slots_[number].state = mark == EventHandle{} ? StreamSlot::State::Done : StreamSlot::State::Gone;
+  }
   void discard(StreamSlot& slot) noexcept {
     if (slot.state == StreamSlot::State::Unused) { return; }
+    forget_recent();
     release_mark(slot);
     slot = {};
     --in_use_;
@@ -112,27 +127,41 @@ class StreamSlots {
 
  private:
   static constexpr std::size_t spare_slots = 15;
+  static constexpr std::uintptr_t no_stream = ~std::uintptr_t{0};
 
   [[nodiscard]] static bool holds(StreamSlot const& slot, StreamKey key) noexcept {
     return (slot.state == StreamSlot::State::Open || slot.state == StreamSlot::State::Marked) && slot.key == key;
   }
-  [[gnu::noinline]] void grow() {
+  void grow() {
     if (slots_.size() < none) { slots_.resize(std::min<std::size_t>(2 * slots_.size(), none)); }
     enough_for_ = slots_.size() < none ? slots_.size() - spare_slots + 1 : none;
   }
-  [[nodiscard, gnu::noinline]] SlotNumber search(StreamKey key) noexcept {
+  [[nodiscard, gnu::noinline]] SlotNumber search(cuda::stream_ref stream) noexcept {
+    StreamKey const key = StreamKey::of(stream);
     for (std::size_t i = 1; i < slots_.size(); ++i) {
-      if (holds(slots_[i], key)) { return recent_ = static_cast<SlotNumber>(i); }
+      if (holds(slots_[i], key)) { return remember(stream, static_cast<SlotNumber>(i)); }
     }
-    return none;
+    return remember(stream, none);
   }
-  [[nodiscard, gnu::noinline]] SlotNumber take_idle(StreamKey key, StreamSlot::State state) noexcept {
+  [[nodiscard, gnu::noinline]] SlotNumber take_idle(cuda::stream_ref stream, StreamSlot::State state) noexcept {
     SlotNumber const number = idle();
     if (number == none) { return none; }
     discard(slots_[number]);
-    slots_[number] = {.key = key, .state = state};
+    slots_[number] = {.key = StreamKey::of(stream), .state = state};
     ++in_use_;
-    return recent_ = number;
+    return remember(stream, number);
+  }
+  // A stream that means another one in each thread is looked up anew each time.
+  SlotNumber remember(cuda::stream_ref stream, SlotNumber number) noexcept {
+    if (stream.get() != cudaStreamPerThread) {
+      recent_stream_ = name_of(stream);
+      recent_ = number;
+    }
+    return number;
+  }
+  void forget_recent() noexcept { recent_stream_ = no_stream; }
+  [[nodiscard]] static std::uintptr_t name_of(cuda::stream_ref stream) noexcept {
+    return reinterpret_cast<std::uintptr_t>(stream.get());
   }
   // An unused slot or one without holes; one with a mark last, since marks cost something to make.
   [[nodiscard]] SlotNumber idle() const noexcept {
@@ -157,8 +186,9 @@ class StreamSlots {
   StreamEvents& events_;
   std::pmr::vector<StreamSlot> slots_;
   std::size_t in_use_{1};
-  std::size_t enough_for_{2};  // with fewer in use, there are spare ones
-  SlotNumber recent_{0};
+  std::size_t enough_for_{2};                // with fewer in use, there are spare ones
+  std::uintptr_t recent_stream_{no_stream};  // looked up last
+  SlotNumber recent_{none};
 };
 
 }  // namespace earmark::detail

@@ -3,139 +3,21 @@
 #include "earmark/memory/carved_block.hpp"
 
 #include <gtest/gtest.h>
-#include <rapidcheck.h>
-#include <rapidcheck/gtest.h>
 
-#include <algorithm>
-#include <atomic>
-#include <cmath>
-#include <cstring>
 #include <functional>
-#include <map>
 #include <memory_resource>
 #include <new>
 #include <random>
 #include <stdexcept>
 #include <thread>
-#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "earmark/core/bytes.hpp"
-#include "earmark/testing/manual_stream_events.hpp"
+#include "memory/watched_carved_block.hpp"
 
 namespace earmark::detail {
 namespace {
-
-using testing::ManualStreamEvents;
-
-constexpr std::size_t granule = 256;
-
-// Addresses that nobody may touch, as those of device memory.
-std::span<std::byte> untouchable(std::size_t bytes) {
-  return {reinterpret_cast<std::byte*>(std::uintptr_t{1} << 44), bytes};
-}
-
-cuda::stream_ref stream(std::uintptr_t number) { return ManualStreamEvents::stream(number); }
-
-// A carved block beside a model that knows every granule: whether it is live, and the work behind which it was freed.
-class Watched {
- public:
-  explicit Watched(std::size_t bytes, std::pmr::memory_resource* metadata = std::pmr::new_delete_resource())
-      : carved_(untouchable(bytes), granule, events_, std::nullopt, metadata), granules_(bytes / granule) {}
-
-  // Returns: the offset in granules, or -1 if it was refused; then no run of free granules may fit.
-  std::int64_t allocate(std::size_t bytes, cuda::stream_ref stream, std::size_t alignment = granule) {
-    void* const pointer = carved_.try_allocate(bytes, alignment, stream);
-    return check(pointer, bytes, alignment, [&](auto const& work) { return events_.is_behind(stream, work); });
-  }
-  std::int64_t allocate_sync(std::size_t bytes) {
-    void* const pointer = carved_.try_allocate_sync(bytes, granule);
-    return check(pointer, bytes, granule, [&](auto const& work) { return events_.is_done(work); });
-  }
-  void free(std::int64_t offset, cuda::stream_ref stream) {
-    forget(offset, events_.enqueue(stream));
-    ASSERT_EQ(carved_.deallocate(address(offset), stream), static_cast<std::size_t>(length_) * granule);
-    check_sums();
-  }
-  void free_sync(std::int64_t offset) {
-    forget(offset, {});
-    ASSERT_EQ(carved_.deallocate_sync(address(offset)), static_cast<std::size_t>(length_) * granule);
-    check_sums();
-  }
-  void free_all(cuda::stream_ref stream) {
-    while (!live_.empty()) { free(live_.begin()->first, stream); }
-  }
-
-  [[nodiscard]] ManualStreamEvents& events() { return events_; }
-  [[nodiscard]] CarvedBlock& carved() { return carved_; }
-  // Live pieces: offset and length in granules.
-  [[nodiscard]] std::map<std::int64_t, std::int64_t> const& live() const { return live_; }
-  [[nodiscard]] void* address(std::int64_t offset) const {
-    return untouchable(1).data() + static_cast<std::size_t>(offset) * granule;
-  }
-  // In granules: the longest piece that begins at a multiple of `alignment` and is free.
-  [[nodiscard]] std::int64_t longest_free(std::int64_t alignment) const {
-    std::int64_t longest = 0;
-    std::int64_t begin = 0;
-    auto const look = [&](std::int64_t end) {
-      longest = std::max(longest, end - (begin + alignment - 1) / alignment * alignment);
-    };
-    for (auto const& [offset, length] : live_) {
-      look(offset);
-      begin = offset + length;
-    }
-    look(static_cast<std::int64_t>(granules_.size()));
-    return longest;
-  }
-
- private:
-  template <class Behind>
-  std::int64_t check(void* pointer, std::size_t bytes, std::size_t alignment, Behind const& behind) {
-    auto const length = static_cast<std::int64_t>((bytes + granule - 1) / granule);
-    if (pointer == nullptr) {
-      EXPECT_LT(longest_free(static_cast<std::int64_t>(std::max(alignment, granule) / granule)), length)
-          << "refused what fits";
-      return -1;
-    }
-    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(pointer) % alignment, 0U);
-    EXPECT_TRUE(carved_.owns(pointer));
-    auto const distance = static_cast<std::byte*>(pointer) - untouchable(1).data();
-    std::int64_t const offset = distance / static_cast<std::int64_t>(granule);
-    EXPECT_LE(offset + length, static_cast<std::int64_t>(granules_.size()));
-    auto const next = live_.lower_bound(offset);
-    EXPECT_TRUE(next == live_.end() || next->first >= offset + length) << "overlaps the next";
-    EXPECT_TRUE(next == live_.begin() || std::prev(next)->first + std::prev(next)->second <= offset)
-        << "overlaps the one before";
-    for (std::int64_t i = offset; i < offset + length; ++i) {
-      EXPECT_TRUE(behind(granules_[static_cast<std::size_t>(i)])) << "handed out without a wait";
-    }
-    live_[offset] = length;
-    live_granules_ += length;
-    check_sums();
-    return offset;
-  }
-  void forget(std::int64_t offset, ManualStreamEvents::Work const& work) {
-    length_ = live_.at(offset);
-    live_.erase(offset);
-    live_granules_ -= length_;
-    std::fill_n(granules_.begin() + offset, length_, work);
-  }
-  void check_sums() {
-    auto const counters = carved_.counters();
-    EXPECT_EQ(counters.live_blocks, static_cast<std::int64_t>(live_.size()));
-    EXPECT_EQ(counters.live_bytes, live_granules_ * static_cast<std::int64_t>(granule));
-    EXPECT_EQ(counters.live_bytes + counters.hole_bytes, static_cast<std::int64_t>(granules_.size() * granule));
-    EXPECT_EQ(events_.misuses(), 0);
-  }
-
-  ManualStreamEvents events_;
-  CarvedBlock carved_;
-  std::vector<ManualStreamEvents::Work> granules_;  // what freed each
-  std::map<std::int64_t, std::int64_t> live_;
-  std::int64_t live_granules_{0};
-  std::int64_t length_{0};
-};
 
 // Memory for records that fails where a test wants it to.
 class FailingMetadata final : public std::pmr::memory_resource {
@@ -246,6 +128,18 @@ TEST(CarvedBlock, PrefersAHoleOfTheSameStream) {
   EXPECT_EQ(watched.allocate(granule, stream(2)), 30) << "rather another stream's than none";
   EXPECT_EQ(watched.events().waits(), 1);
   EXPECT_EQ(watched.events().marks(), 0);
+}
+
+TEST(CarvedBlock, KnowsAStreamFromItsFirstFreeOn) {
+  Watched watched{4 * granule};
+  for (int i = 0; i < 4; ++i) { ASSERT_EQ(watched.allocate(granule, stream(1)), i) << "of a stream not known yet"; }
+  watched.free(1, stream(1));
+  watched.free(2, stream(1));
+  EXPECT_EQ(watched.allocate(2 * granule, stream(1)), 1);
+  EXPECT_EQ(watched.events().records(), 0) << "all holes were its own";
+  watched.free(1, stream(1));
+  EXPECT_EQ(watched.allocate(2 * granule, stream(2)), 1);
+  EXPECT_EQ(watched.events().waits(), 1);
 }
 
 TEST(CarvedBlock, PutsNoStreamBehindAnotherWhileThereIsUntouchedMemory) {
@@ -541,120 +435,6 @@ TEST(CarvedBlock, FailsCleanlyWhenItCannotBeMade) {
       ASSERT_EQ(metadata.live(), 0);
     }
   }
-}
-
-// Sizes from one granule to a good part of the block, evenly by their logarithm, so that refusals and joins happen.
-std::size_t random_size(std::mt19937& random, double most) {
-  return static_cast<std::size_t>(
-      std::exp2(8.0 + (std::log2(most) - 8.0) * static_cast<double>(random() % 1000) / 1e3));
-}
-
-struct Mix {
-  std::uintptr_t streams;
-  std::uint32_t seed;
-};
-class CarvedBlockUnderLoad : public ::testing::TestWithParam<Mix> {};
-
-TEST_P(CarvedBlockUnderLoad, RefusesOnlyWhatNoHoleFitsAndEndsAsOneHole) {
-  auto const [streams, seed] = GetParam();
-  Watched watched{2048 * granule};
-  std::mt19937 random{seed};
-  int refused = 0;
-  for (int i = 0; i < 12'000 && !HasFailure(); ++i) {
-    auto const on = stream(1 + random() % streams);
-    if (random() % 100 < 52 || watched.live().empty()) {
-      std::size_t const alignment = random() % 8 == 0 ? granule << random() % 6 : granule;
-      std::int64_t const offset = random() % 16 == 0 ? watched.allocate_sync(random_size(random, 60'000))
-                                                     : watched.allocate(random_size(random, 60'000), on, alignment);
-      refused += offset < 0 ? 1 : 0;
-    } else {
-      auto victim = watched.live().lower_bound(static_cast<std::int64_t>(random() % 2048));
-      if (victim == watched.live().end()) { victim = watched.live().begin(); }
-      random() % 32 == 0 ? watched.free_sync(victim->first) : watched.free(victim->first, on);
-    }
-    if (random() % 200 == 0) { watched.events().complete(on); }
-    if (random() % 500 == 0) { watched.carved().forget_stream(on); }
-    if (random() % 16 == 0) {
-      ASSERT_EQ(watched.carved().largest_hole(), static_cast<std::size_t>(watched.longest_free(1)) * granule);
-    }
-  }
-  EXPECT_GT(refused, 50) << "else this proves little";
-  watched.free_all(stream(1));
-  EXPECT_EQ(watched.carved().largest_hole(), 2048 * granule);
-  EXPECT_EQ(watched.allocate(2048 * granule, stream(1)), 0);
-}
-
-INSTANTIATE_TEST_SUITE_P(Streams, CarvedBlockUnderLoad,
-                         ::testing::Values(Mix{1, 7}, Mix{1, 8}, Mix{2, 9}, Mix{4, 10}, Mix{4, 11}, Mix{40, 12}),
-                         [](auto const& mix) {
-                           return std::to_string(mix.param.streams) + "Seed" + std::to_string(mix.param.seed);
-                         });
-
-// (what, size, stream): shrinks to the shortest sequence that fails.
-using Step = std::tuple<std::uint8_t, std::uint8_t, std::uint8_t>;
-
-RC_GTEST_PROP(CarvedBlock, AgreesWithAModelOfEveryGranule, (std::vector<Step> const& steps)) {
-  Watched watched{48 * granule};
-  for (auto const& [what, size, number] : steps) {
-    auto const on = stream(number % 4U);
-    auto const& live = watched.live();
-    switch (what % 8) {
-      case 0:
-      case 1: (void)watched.allocate(1 + size * 16U, on); break;
-      case 2: (void)watched.allocate(1 + size * 8U, on, granule << size % 5); break;
-      case 3: (void)watched.allocate_sync(1 + size * 16U); break;
-      case 4: watched.carved().forget_stream(on); break;
-      case 5: watched.events().complete(on); break;
-      default:
-        if (!live.empty()) { watched.free(std::next(live.begin(), size % static_cast<int>(live.size()))->first, on); }
-    }
-    RC_ASSERT(!::testing::Test::HasFailure());
-  }
-}
-
-// Each thread on a stream of its own, in memory that is really written: what is handed out belongs to one at a time.
-void write_and_check(CarvedBlock& carved, std::uintptr_t number, std::atomic<int>& spoilt) {
-  std::mt19937 random{static_cast<std::uint32_t>(number)};
-  std::vector<std::pair<std::byte*, std::size_t>> mine;
-  for (int i = 0; i < 3000; ++i) {
-    if (random() % 2 == 0 || mine.empty()) {
-      std::size_t const bytes = 1 + random() % 4000;
-      bool const sync = random() % 8 == 0;
-      auto* const piece = static_cast<std::byte*>(sync ? carved.try_allocate_sync(bytes, 64)
-                                                       : carved.try_allocate(bytes, 64, stream(number)));
-      if (piece == nullptr) { continue; }
-      std::memset(piece, static_cast<int>(number), bytes);
-      mine.emplace_back(piece, bytes);
-    } else {
-      std::swap(mine[random() % mine.size()], mine.back());
-      auto const [piece, bytes] = mine.back();
-      mine.pop_back();
-      if (std::any_of(piece, piece + bytes, [&](std::byte b) { return b != static_cast<std::byte>(number); })) {
-        ++spoilt;
-      }
-      random() % 8 == 0 ? carved.deallocate_sync(piece) : carved.deallocate(piece, stream(number));
-    }
-    if (random() % 256 == 0) { carved.forget_stream(stream(number)); }
-  }
-  for (auto const& [piece, bytes] : mine) { carved.deallocate(piece, stream(number)); }
-}
-
-TEST(CarvedBlock, ServesManyThreadsAtOnce) {
-  alignas(64) static std::byte memory[64 * 1024];
-  ManualStreamEvents events;
-  CarvedBlock carved{memory, 64, events};
-  std::atomic<int> spoilt{0};
-  std::vector<std::thread> threads;
-  for (std::uintptr_t i = 1; i <= 4; ++i) {
-    threads.emplace_back([&carved, &spoilt, i] { write_and_check(carved, i, spoilt); });
-  }
-  for (std::thread& thread : threads) { thread.join(); }
-  EXPECT_EQ(spoilt, 0);
-  EXPECT_EQ(carved.live_blocks(), 0U);
-  EXPECT_EQ(carved.largest_hole(), sizeof memory);
-  EXPECT_EQ(events.misuses(), 0);
-  EXPECT_NE(carved.try_allocate(sizeof memory, 64, stream(1)), nullptr);
-  EXPECT_EQ(events.marks(), 0);
 }
 
 }  // namespace

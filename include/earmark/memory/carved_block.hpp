@@ -16,8 +16,9 @@
 // refusal means that no hole, however it came about, is long enough.
 //
 // Cost: a short spin lock; a handful of cache lines for an allocation, fewer for a free; next to none for the piece
-// that was freed last. 64 bytes for each live piece and each hole, 16 to 32 for each live piece, as many as there ever
-// were at a time; and 512 bytes of lists for each power of two up to the block's length.
+// that was freed last; all records, before holes of several streams are joined or an allocation is refused beside such
+// holes. 64 bytes for each live piece and each hole, 16 to 32 for each live piece, as many as there ever were at a
+// time; and 512 bytes of lists for each power of two up to the block's length.
 //
 // Thread safety: every function but the destructor may be called from any thread. Marks are recorded and waited for
 // without the lock. Ownership: borrows the block, the events and the memory for records; all outlive it.
