@@ -50,13 +50,11 @@ void BlockPool::prepare(Cache& cache, std::string_view text) {
   std::uint32_t count = 0;
   {
     MutexLock lock{mutex_};
-    if (free_ == nullptr) { add_slab(); }
-    for (; count < batch && free_ != nullptr; ++count) {
-      ReservationBlock* const block = free_;
-      free_ = block->next_free_;
-      block->next_free_ = chain;
-      chain = block;
-    }
+    do {
+      ReservationBlock& block = take_or_make();
+      block.next_free_ = chain;
+      chain = &block;
+    } while (++count < batch && has_any());
   }
   {
     BasicMutexLock<SpinLock> lock{cache.lock};
@@ -136,14 +134,13 @@ void BlockPool::keep(ReservationBlock* chain) noexcept {
   }
 }
 
-void BlockPool::add_slab() {
-  std::size_t const size = slabs_.empty() ? batch : std::min(slabs_.back().size * 2, largest_slab);
-  Slab& slab = slabs_.emplace_back(Slab{size, std::make_unique<ReservationBlock[]>(size)});
-  for (std::size_t i = size; i-- > 0;) {
-    slab.blocks[i].ledger_ = &ledger_;
-    slab.blocks[i].next_free_ = free_;
-    free_ = &slab.blocks[i];
-  }
+ReservationBlock& BlockPool::take_or_make() {
+  if (free_ != nullptr) { return *std::exchange(free_, free_->next_free_); }
+  if (!has_any()) { slabs_.emplace_back(slabs_.empty() ? batch : std::min(slabs_.back().size * 2, largest_slab)); }
+  Slab& slab = slabs_.back();
+  ReservationBlock& block = *std::construct_at(slab.memory.get() + slab.made++);
+  block.belongs_to(ledger_);
+  return block;
 }
 
 LabelRecord& BlockPool::label(std::string_view text) {

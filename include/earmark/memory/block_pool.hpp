@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <new>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -64,11 +65,28 @@ class BlockPool {
  private:
   static constexpr std::uint32_t batch = 64;  // what a core takes from the pool, or puts back, at once
   static constexpr std::uint32_t most_cached = 2 * batch;
-  // The first slab is small; then they double, so that what keeps them together is nothing a block.
-  static constexpr std::size_t largest_slab = std::size_t{1} << 14;
+  // The first slab is small; then they double, so that what keeps them together is nothing a block. A block is made
+  // when it is first taken: memory of those that are not is never touched.
+  static constexpr std::size_t largest_slab = std::size_t{1} << 15;
   struct Slab {
+    struct Release {
+      void operator()(ReservationBlock* blocks) const noexcept {
+        ::operator delete(blocks, std::align_val_t{alignof(ReservationBlock)});
+      }
+    };
+    explicit Slab(std::size_t blocks)
+        : size(blocks),
+          memory(static_cast<ReservationBlock*>(
+              ::operator new(blocks * sizeof(ReservationBlock), std::align_val_t{alignof(ReservationBlock)}))) {}
+    Slab(Slab&&) noexcept = default;
+    Slab& operator=(Slab&&) noexcept = default;
+    ~Slab() {
+      if (memory != nullptr) { std::destroy_n(memory.get(), made); }
+    }
+
     std::size_t size;
-    std::unique_ptr<ReservationBlock[]> blocks;
+    std::size_t made{0};
+    std::unique_ptr<ReservationBlock, Release> memory;
   };
 
   // 128: two neighbours must not share what the hardware fetches in pairs of cache lines.
@@ -86,7 +104,11 @@ class BlockPool {
   [[nodiscard]] Cache& here() noexcept { return caches_[StdAtomics::core() & mask_]; }
   [[nodiscard]] bool last_of_all() noexcept;
   void prepare(Cache& cache, std::string_view text) EARMARK_EXCLUDES(mutex_, cache.lock);
-  void add_slab() EARMARK_REQUIRES(mutex_);
+  // Throws: std::bad_alloc.
+  [[nodiscard]] ReservationBlock& take_or_make() EARMARK_REQUIRES(mutex_);
+  [[nodiscard]] bool has_any() const noexcept EARMARK_REQUIRES(mutex_) {
+    return free_ != nullptr || (!slabs_.empty() && slabs_.back().made < slabs_.back().size);
+  }
   void remove_extras(ReservationBlock& block) noexcept EARMARK_EXCLUDES(mutex_);
   void keep(ReservationBlock* chain) noexcept EARMARK_EXCLUDES(mutex_);
   static void add(Cache& cache, LabelRecord& label, LabelRecord::Counters const& counters) noexcept
@@ -120,12 +142,12 @@ template <class Visit>
 void BlockPool::for_each_block(std::size_t most, Visit const& visit) const {
   MutexLock lock{mutex_};
   for (Slab const& slab : slabs_) {
-    std::size_t const size = std::min(most, slab.size);
-    for (std::size_t i = 0; i < size; ++i) {
-      ReservationBlock const& block = slab.blocks[i];
+    std::size_t const count = std::min(most, slab.made);
+    for (std::size_t i = 0; i < count; ++i) {
+      ReservationBlock const& block = slab.memory.get()[i];
       if (block.in_use()) { visit(block, block.reading()); }
     }
-    most -= size;
+    most -= count;
   }
 }
 
