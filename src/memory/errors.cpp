@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <new>
 #include <string>
 
 namespace earmark {
@@ -69,5 +70,20 @@ MemoryError::MemoryError(std::string_view summary, ErrorFields const& fields, st
 
 ReservationAborted::ReservationAborted(ErrorFields const& fields)
     : std::runtime_error("a wait for memory was aborted"), fields_(fields) {}
+
+namespace detail {
+
+void rethrow_from_upstream(ErrorFields fields) {
+  fields.shortfall = 0;
+  fields.setting.assign("the upstream's capacity");
+  try {
+    throw;
+  }
+  catch (std::bad_alloc const& cause) {
+    throw UpstreamOutOfMemory(fields, cause.what());
+  }
+}
+
+}  // namespace detail
 
 }  // namespace earmark

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "earmark/core/log_sink.hpp"
+#include "earmark/memory/atomic_max.hpp"
 #include "earmark/memory/block_lender.hpp"
 #include "earmark/memory/consumer_account.hpp"
 #include "earmark/memory/errors.hpp"
@@ -36,10 +37,8 @@ Overbooking what_it_took(std::int64_t granted, std::int64_t available_after) {
   return {granted, std::max<std::int64_t>(granted - available_before, 0), std::max<std::int64_t>(-available_after, 0)};
 }
 
-void raise(std::atomic<std::int64_t>& peak, std::int64_t value) {
-  std::int64_t known = peak.load(std::memory_order_relaxed);
-  while (value > known && !peak.compare_exchange_weak(known, value, std::memory_order_relaxed)) {}
-}
+constexpr std::string_view limit_bound = "the adaptor's limit";
+constexpr std::string_view quota_bound = "the consumer's quota";
 
 std::size_t cores_with_slack(AdaptorOptions const& options) {
   return options.tracking == Tracking::Exact ? 0 : std::thread::hardware_concurrency();
@@ -49,7 +48,6 @@ std::size_t cores_with_slack(AdaptorOptions const& options) {
 
 Ledger::Ledger(std::size_t limit, MemoryType type, AdaptorOptions const& options, ReservationBlock* lender)
     : granule_mask_(granularity_of(type, options, lender) - 1),
-      granule_shift_(std::countr_one(granule_mask_)),
       type_(type),
       unreserved_(options.unreserved),
       tracking_(options.tracking),
@@ -102,6 +100,11 @@ BudgetCore& Ledger::purse_of(ReservationOptions const& options) {
         "a preallocated reservation of device memory needs AdaptorOptions::events, which order "
         "its pieces between streams");
   }
+  if (options.backing == Backing::Preallocated && options.exhausted != ExhaustedPolicy::Refuse) {
+    throw std::invalid_argument(
+        "a preallocated reservation is one block and does not grow by itself: leave ExhaustedPolicy::Refuse, and see "
+        "FallbackPolicy");
+  }
   if (options.consumer == nullptr) { return budget_; }
   if (&options.consumer->account_->ledger() != this) {
     throw ReservationMismatch(fields(0, 0), "the consumer was made by another adaptor");
@@ -117,18 +120,17 @@ Wish Ledger::wish(Asked const& asked, LabelRecord const& label) const noexcept {
   return {asked.charge, asked.purse, &label};
 }
 
-Taken Ledger::take_for(BudgetCore& purse, std::int64_t bytes) noexcept {
+Taken Ledger::take_for(BudgetCore& purse, std::int64_t bytes, AllowOverbooking overbooking) noexcept {
   if (purse.aborted()) { return {Take::Aborted, 0}; }
-  return purse.take(bytes, Pass::No);
+  Taken const taken = purse.take(bytes, Pass::No);
+  if (taken.result == Take::Ok || overbooking == AllowOverbooking::NO) { return taken; }
+  return purse.take_anyway(bytes);
 }
 
 ReservationBlock* Ledger::try_reserve(std::size_t bytes, ReservationOptions const& options) {
   Asked const asked = ask(bytes, options);
   if (asked.charge < 0) { return nullptr; }
-  Taken taken = take_for(asked.purse, asked.charge);
-  if (taken.result != Take::Ok && taken.result != Take::Aborted && options.overbooking == AllowOverbooking::YES) {
-    taken = asked.purse.take_anyway(asked.charge);
-  }
+  Taken const taken = take_for(asked.purse, asked.charge, options.overbooking);
   if (taken.result == Take::Ok) { return &grant(asked, asked.charge, taken); }
   if (observed_) { trace(TraceKind::Refuse, &pool_.label(options.label), asked.charge); }
   return nullptr;
@@ -137,10 +139,7 @@ ReservationBlock* Ledger::try_reserve(std::size_t bytes, ReservationOptions cons
 ReservationBlock& Ledger::reserve(std::size_t bytes, ReservationOptions const& options) {
   Asked const asked = ask(bytes, options);
   if (asked.charge < 0) { refuse(asked, {Take::Impossible, 0}); }
-  Taken taken = take_for(asked.purse, asked.charge);
-  if (taken.result != Take::Ok && taken.result != Take::Aborted && options.overbooking == AllowOverbooking::YES) {
-    taken = asked.purse.take_anyway(asked.charge);
-  }
+  Taken const taken = take_for(asked.purse, asked.charge, options.overbooking);
   if (taken.result != Take::Ok) { refuse(asked, taken); }
   return grant(asked, asked.charge, taken);
 }
@@ -153,7 +152,11 @@ ReservationBlock& Ledger::reserve_up_to(std::size_t bytes, std::size_t at_least,
   std::int64_t const wish = std::max(least.charge, charge(bytes) < 0 ? largest : charge(bytes));
   if (least.purse.aborted()) { refuse(least, {Take::Aborted, 0}); }
   std::int64_t taken = 0;
-  Taken const outcome = least.purse.take_up_to(wish, least.charge, static_cast<std::int64_t>(granularity()), taken);
+  Taken outcome = least.purse.take_up_to(wish, least.charge, static_cast<std::int64_t>(granularity()), taken);
+  if (least.charge == 0 && outcome.result != Take::Ok && outcome.result != Take::Closed) {
+    taken = 0;  // nothing is always there, whoever waits
+    outcome = least.purse.take(0, Pass::Yes);
+  }
   if (outcome.result != Take::Ok) { refuse(least, outcome); }
   return grant(least, taken, outcome);
 }
@@ -255,17 +258,7 @@ ReservationBlock& Ledger::grant(Asked const& asked, std::int64_t granted, Taken 
   catch (...) {
     block->close();
     block->release();
-    try {
-      throw;
-    }
-    catch (MemoryError const&) {
-      throw;
-    }
-    catch (std::bad_alloc const& cause) {
-      ErrorFields failed = fields(granted, 0);
-      failed.setting.assign("the upstream's capacity");
-      throw UpstreamOutOfMemory(failed, cause.what());
-    }
+    throw;
   }
   return *block;
 }
@@ -294,26 +287,44 @@ void Ledger::refuse(Asked const& asked, Taken const& taken) {
 void Ledger::refuse(std::size_t bytes, std::int64_t charge, Taken const& taken, BudgetCore& purse, LabelRecord& label) {
   std::int64_t const requested =
       charge >= 0 ? charge : static_cast<std::int64_t>(std::min<std::size_t>(bytes, INT64_MAX));
-  ErrorFields fields = this->fields(requested, requested - std::clamp<std::int64_t>(purse.available(), 0, requested));
+  Room const room = this->room(purse);
+  ErrorFields fields = this->fields(requested, room.shortfall(requested));
   fields.live = live_now();
   label.refused();
   if (observed_) { trace(TraceKind::Refuse, &label, requested); }
   if (taken.result == Take::Aborted) { throw ReservationAborted(fields); }
   if (charge < 0 || charge > budget_.limit() || taken.result == Take::Impossible) {
     bool const quota = charge >= 0 && charge <= budget_.limit() && charge > purse.limit();
-    fields.setting.assign(quota ? "the consumer's quota" : "the adaptor's limit");
+    fields.setting.assign(quota ? quota_bound : limit_bound);
     throw ImpossibleRequest(fields);
   }
   if (taken.result == Take::Closed) {
     fields.setting.assign("the reservation it stands on, which is closed");
   } else if (taken.result == Take::QuotaShort) {
-    fields.setting.assign("the consumer's quota");
+    fields.setting.assign(quota_bound);
   } else if (taken.result == Take::Queue) {
     fields.setting.assign("others wait: reserve_blocking or async_reserve");
   } else {
-    fields.setting.assign("the adaptor's limit, or AllowOverbooking::YES");
+    fields.setting.assign(room.bound == limit_bound ? "the adaptor's limit, or AllowOverbooking::YES" : room.bound);
   }
   throw ReservationRefused(fields);
+}
+
+Ledger::Room Ledger::room(BudgetCore& purse) noexcept {
+  Room least{budget_.available(), limit_bound};
+  if (purse.is_consumer()) {
+    if (std::int64_t const left = purse.available(); left < least.bytes) { least = {left, quota_bound}; }
+  }
+  if (lender_ != nullptr) {
+    ReservationBlock& lender = lender_->block();
+    std::int64_t left = lender.balance();
+    if (lender.exhausted() == ExhaustedPolicy::GrowOrOverbook) { left = Budget::max_bytes; }
+    if (lender.exhausted() == ExhaustedPolicy::GrowOrRefuse) {
+      left += std::max<std::int64_t>(lender.ledger().room(lender.purse()).bytes, 0);
+    }
+    if (left < least.bytes) { least = {left, "the reservation it stands on"}; }
+  }
+  return least;
 }
 
 // -- allocations without a reservation -------------------------------------------------------------------------------
@@ -329,9 +340,10 @@ ReservationBlock::Draw Ledger::draw_unreserved(std::size_t bytes) {
     tell_of_overbooking();
   }
   if (taken.result == Take::Ok) { return {charge, 0}; }
-  ErrorFields fields = this->fields(requested, requested - std::clamp<std::int64_t>(taken.available, 0, requested));
+  Room const room = this->room(budget_);
+  ErrorFields fields = this->fields(requested, room.shortfall(requested));
   fields.setting.assign(unreserved_ == UnreservedPolicy::Forbid ? "UnreservedPolicy, or allocate from a reservation"
-                                                                : "the adaptor's limit");
+                                                                : room.bound);
   throw ReservationExhausted(fields);
 }
 
@@ -351,14 +363,7 @@ void Ledger::give_back_unreserved(std::size_t bytes) noexcept {
 
 void Ledger::fail_unreserved(ReservationBlock::Draw const& draw) {
   budget_.credit(draw.charge);
-  ErrorFields fields = this->fields(draw.charge, 0);
-  fields.setting.assign("the upstream's capacity");
-  try {
-    throw;
-  }
-  catch (std::bad_alloc const& cause) {
-    throw UpstreamOutOfMemory(fields, cause.what());
-  }
+  rethrow_from_upstream(fields(draw.charge, 0));
 }
 
 bool Ledger::wait_for_pending_frees() noexcept {

@@ -5,6 +5,7 @@
 #include "memory/preallocation.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <memory>
 #include <memory_resource>
 #include <new>
@@ -50,8 +51,11 @@ BlockExtras::~BlockExtras() { delete preallocation.load(std::memory_order_relaxe
 // -- allocation ------------------------------------------------------------------------------------------------------
 
 void* ReservationBlock::allocate_within(Within const& request) {
-  if (request.alignment == 0 || (request.alignment & (request.alignment - 1)) != 0) [[unlikely]] {
-    throw std::bad_alloc{};
+  if (!std::has_single_bit(request.alignment)) [[unlikely]] {
+    std::int64_t const charge = ledger_->charge(request.bytes);
+    ErrorFields fields = this->fields(charge < 0 ? Budget::max_bytes : charge, balance());
+    fields.setting.assign("the alignment: a power of two");
+    throw ReservationExhausted(fields);
   }
   Carver::Refusal refusal;
   Carver::Piece piece;
@@ -63,7 +67,10 @@ void* ReservationBlock::allocate_within(Within const& request) {
     throw;
   }
   if (piece.pointer == nullptr) [[unlikely]] { return allocate_otherwise(request, refusal); }
-  count({ledger_->charge_of_live(request.bytes), piece.live});
+  if (is_new_peak(piece.live)) { raise_peak(piece.live); }
+  std::int64_t const charge = charge_of_live(request.bytes);
+  count(charge);
+  note_allocation(charge);
   return piece.pointer;
 }
 
@@ -130,7 +137,13 @@ void ReservationBlock::forget_stream(cuda::stream_ref stream) noexcept {
 
 void ReservationBlock::preallocate(FallbackPolicy fallback) {
   BlockExtras& extras = make_extras();
-  auto made = std::make_unique<Preallocation>(*ledger_, static_cast<std::size_t>(account_.granted()), fallback);
+  std::unique_ptr<Preallocation> made;
+  try {
+    made = std::make_unique<Preallocation>(*ledger_, static_cast<std::size_t>(account_.granted()), fallback);
+  }
+  catch (...) {
+    throw_upstream_failure(account_.granted());
+  }
   draw_all();
   extras.preallocation.store(made.release(), std::memory_order_release);
   preallocated_ = true;
@@ -183,30 +196,155 @@ void ReservationBlock::finish_preallocation() noexcept {
 
 // -- what changes its size -------------------------------------------------------------------------------------------
 
+void ReservationBlock::require_idle() const {
+  if (preallocation().carver().live_blocks() != 0) { throw_busy(); }
+}
+void ReservationBlock::throw_busy() const {
+  throw ReservationMismatch(fields(0, 0), "a preallocated reservation with live allocations keeps its block");
+}
+
+// From here who allocates waits, and the account has what the carver had. Nothing may be called back before the end:
+// that might allocate here, on this thread.
 void ReservationBlock::begin_rebuild() {
   if (!preallocation().carver().begin_rebuild()) {
-    throw ReservationMismatch(fields(0, 0), "a preallocated reservation with live allocations keeps its block");
+    if (closed()) { throw ReservationClosed(fields(0, 0)); }
+    throw_busy();
   }
-  preallocation().give_back();
   undraw_all();
 }
 
-// Throws: what the upstream throws: then the reservation has its bytes, but is closed.
-void ReservationBlock::end_rebuild() {
-  Carver& carver = preallocation().carver();
+void ReservationBlock::end_rebuild() noexcept {
+  draw_all();
+  preallocation().carver().end_rebuild(Carver::Then::Open);
+}
+
+// Takes a block for all that the account has. Throws: UpstreamOutOfMemory.
+void ReservationBlock::take_block() {
   try {
     preallocation().take(static_cast<std::size_t>(account_.granted()));
   }
   catch (...) {
-    carver.end_rebuild(Carver::Then::Open);
-    close();
     throw_upstream_failure(account_.granted());
   }
-  draw_all();
-  carver.end_rebuild(Carver::Then::Open);
 }
 
-void ReservationBlock::end_rebuild_closed() noexcept { preallocation().carver().end_rebuild(Carver::Then::Closed); }
+// As it was, after a change that failed: the upstream had this block a moment ago. If somebody else was faster, there
+// is nothing that could be allocated here, and the reservation closes.
+void ReservationBlock::restore_block() noexcept {
+  try {
+    take_block();
+    end_rebuild();
+  }
+  catch (...) {
+    preallocation().carver().end_rebuild(Carver::Then::Open);
+    close();
+  }
+}
+
+// Gives the block back and takes others by `take_blocks`, after `change` moved bytes of the account. The old one goes
+// first: upstream and reservation would else hold more than was granted. Throws: ReservationMismatch if something is
+// live, ReservationClosed, what `change` throws: then nothing happened. What `take_blocks` throws: then `undo` moved
+// the bytes back, and the reservation has a block of the old size, or is closed.
+template <class Change, class TakeBlocks, class Undo>
+void ReservationBlock::rebuild_around(Change const& change, TakeBlocks const& take_blocks, Undo const& undo) {
+  begin_rebuild();
+  try {
+    change();
+  }
+  catch (...) {
+    end_rebuild();
+    throw;
+  }
+  preallocation().give_back();
+  try {
+    take_blocks();
+  }
+  catch (...) {
+    preallocation().give_back();
+    undo();
+    restore_block();
+    throw;
+  }
+  end_rebuild();
+}
+
+// `taken`: bytes of the budget; if there is no block with them, they go back there.
+void ReservationBlock::grow_block(std::int64_t taken) {
+  try {
+    rebuild_around([&] { account_.grow(taken); }, [&] { take_block(); }, [&] { (void)account_.detach(taken); });
+  }
+  catch (...) {
+    purse_->credit(taken);
+    throw;
+  }
+}
+
+ReservationBlock& ReservationBlock::split_block(std::int64_t charge) {
+  ReservationBlock* piece = nullptr;
+  rebuild_around([&] { piece = &split_off(charge); },
+                 [&] {
+                   take_block();
+                   piece->preallocate(fallback());
+                 },
+                 [&] {
+                   (void)piece->move_all_to(*this);
+                   piece->drop();
+                 });
+  return *piece;
+}
+
+// Moves all that it has to the account of `other`: it must not have lent any of it. Returns: how much.
+std::int64_t ReservationBlock::move_all_to(ReservationBlock& other) {
+  std::int64_t const all = account_.granted();
+  if (account_.detach(all).result != Take::Ok) {
+    throw ReservationMismatch(fields(0, 0), "a reservation with live allocations has no place in a preallocated one");
+  }
+  other.account_.grow(all);
+  return all;
+}
+
+// One of the two is preallocated.
+void ReservationBlock::merge_into_block(ReservationBlock& other) {
+  std::int64_t const all = other.preallocated_ ? move_into_block_of(other) : leave_block();
+  ledger_->trace(TraceKind::Merge, &label_record(), all, &other);
+  if (preallocated_) { preallocation().carver().end_rebuild(Carver::Then::Closed); }
+  if (std::int64_t const unspent = account_.close_and_take_unspent(); unspent != 0) { purse_->credit(unspent); }
+  if (!other.preallocated_) { other.account_.grow(all); }  // last: it may call back
+}
+
+// Returns: its bytes, which nobody has now.
+std::int64_t ReservationBlock::leave_block() {
+  begin_rebuild();
+  preallocation().give_back();
+  std::int64_t const all = account_.granted();
+  (void)account_.detach(all);
+  return all;
+}
+
+// What is live here would lie outside the other's block, and has no room in a new one. Returns: how many bytes.
+std::int64_t ReservationBlock::move_into_block_of(ReservationBlock& other) {
+  std::optional<std::int64_t> moved;
+  try {
+    other.rebuild_around(
+        [&] {
+          if (preallocated_) { begin_rebuild(); }
+          moved = move_all_to(other);
+        },
+        [&] {
+          if (preallocated_) { preallocation().give_back(); }
+          other.take_block();
+        },
+        [&] { (void)other.account_.detach(*moved); });
+  }
+  catch (...) {
+    if (moved) {
+      account_.grow(*moved);
+      if (preallocated_) { restore_block(); }
+    }
+    throw;
+  }
+  return *moved;
+}
 
 std::int64_t ReservationBlock::shrink_preallocation() noexcept {
   Carver& carver = preallocation().carver();

@@ -6,10 +6,17 @@
 #include <new>
 #include <utility>
 
+#include "earmark/memory/atomic_max.hpp"
 #include "earmark/memory/errors.hpp"
 #include "earmark/memory/ledger.hpp"
 
 namespace earmark::detail {
+
+void ReservationBlock::belongs_to(Ledger& ledger) noexcept {
+  ledger_ = &ledger;
+  granule_mask_ = static_cast<std::uint32_t>(ledger.granularity() - 1);
+  observed_ = ledger.observed();
+}
 
 void ReservationBlock::open(std::int64_t granted, BudgetCore& purse, ReservationOptions const& options) noexcept {
   peak_.store(0, std::memory_order_relaxed);
@@ -53,7 +60,10 @@ ReservationBlock::Draw ReservationBlock::draw_slowly(std::size_t bytes) {
   if (charge < 0) { throw_short({Take::Short, account_.available()}, Budget::max_bytes); }
   Taken const taken = try_draw(charge);
   purse_->settle();
-  if (taken.result != Take::Ok) { throw_short(taken, charge); }
+  if (taken.result != Take::Ok) {
+    uncount(charge);
+    throw_short(taken, charge);
+  }
   if (exhausted_ == ExhaustedPolicy::GrowOrOverbook) { ledger_->tell_of_overbooking(); }
   return {charge, account_.granted() - taken.available};
 }
@@ -62,6 +72,7 @@ Taken ReservationBlock::draw_growing(std::int64_t charge, ExhaustedPolicy policy
   for (;;) {
     Taken taken = account_.try_take(charge);
     if (taken.result != Take::Short || policy == ExhaustedPolicy::Refuse || preallocated_) { return taken; }
+    if (purse_->aborted()) { return {Take::Aborted, taken.available}; }
     std::int64_t const missing = charge - taken.available;
     // An allocation cannot wait, so it may pass those who do. Quietly: a nested budget whose lock the caller holds may
     // be among them.
@@ -83,30 +94,24 @@ Taken ReservationBlock::draw_anyway(std::int64_t charge) noexcept {
   return draw_growing(charge, ExhaustedPolicy::GrowOrOverbook);
 }
 
-void ReservationBlock::fail(Draw draw) {
-  account_.credit(draw.charge);
-  throw_upstream_failure(draw.charge);
+void ReservationBlock::fail(std::int64_t charge) {
+  account_.credit(charge);
+  uncount(charge);
+  throw_upstream_failure(charge);
 }
 
 void ReservationBlock::throw_upstream_failure(std::int64_t charge) const {
-  ErrorFields fields = this->fields(charge, account_.available());
-  fields.shortfall = 0;  // the ledger had granted it
-  fields.setting.assign("the upstream's capacity");
-  try {
-    throw;
-  }
-  catch (std::bad_alloc const& cause) {
-    throw UpstreamOutOfMemory(fields, cause.what());
-  }
+  rethrow_from_upstream(fields(charge, account_.available()));
 }
 
 void ReservationBlock::throw_short(Taken const& taken, std::int64_t charge) const {
   ErrorFields fields = this->fields(charge, taken.available);
   if (taken.result == Take::Closed) { throw ReservationClosed(fields); }
+  if (taken.result == Take::Aborted) { throw ReservationAborted(fields); }
   ledger_->trace(TraceKind::Exhausted, &label_record(), charge, this);
   fields.setting.assign(exhausted_ == ExhaustedPolicy::Refuse
                             ? "the reservation's size, or ExhaustedPolicy::GrowOrRefuse"
-                            : "the adaptor's limit");
+                            : ledger_->room(*purse_).bound);
   throw ReservationExhausted(fields);
 }
 
@@ -114,22 +119,6 @@ ErrorFields ReservationBlock::fields(std::int64_t charge, std::int64_t balance) 
   ErrorFields fields = ledger_->fields(charge, std::max<std::int64_t>(charge - balance, 0));
   fields.live = reading().live();
   return fields;
-}
-
-// Runs `change`, which moves bytes of the account, while the reservation has no block, and takes a new one for what
-// it holds then. Throws: ReservationMismatch if something is allocated; what the upstream throws: then the reservation
-// has its bytes, but is closed.
-template <class Change>
-auto ReservationBlock::rebuild_around(Change const& change) {
-  begin_rebuild();
-  try {
-    change();
-  }
-  catch (...) {
-    end_rebuild();
-    throw;
-  }
-  end_rebuild();
 }
 
 // -- the handle's side -----------------------------------------------------------------------------------------------
@@ -156,51 +145,26 @@ void ReservationBlock::drop() noexcept {
 
 void ReservationBlock::merge_into(ReservationBlock& other) {
   if (closed()) { return; }  // nothing left to hand over: what is live goes to the budget
-  auto const merge = [&] {
-    other.retain();
-    merged_into_ = &other;
-    ledger_->trace(TraceKind::Merge, &label_record(), account_.granted(), &other);
-    account_.merge_into(other.account_);
-  };
-  auto const merge_without_my_block = [&] {
-    if (!preallocated_) { return merge(); }
-    begin_rebuild();
-    merge();
-    end_rebuild_closed();
-  };
-  // What is live here lies outside the other's block, and has no room in a new one.
-  auto const move_all = [&] {
-    std::int64_t const all = account_.granted();
-    if (account_.detach(all).result != Take::Ok) {
-      throw ReservationMismatch(fields(0, 0), "a reservation with live allocations has no place in a preallocated one");
-    }
-    other.account_.grow(all);
-    ledger_->trace(TraceKind::Merge, &label_record(), all, &other);
-    close();
-  };
-  if (!other.preallocated_) { return merge_without_my_block(); }
-  if (preallocated_) { return other.rebuild_around(merge_without_my_block); }
-  other.rebuild_around(move_all);
+  if (preallocated_ || other.preallocated_) { return merge_into_block(other); }
+  other.retain();
+  merged_into_ = &other;
+  ledger_->trace(TraceKind::Merge, &label_record(), account_.granted(), &other);
+  account_.merge_into(other.account_);
 }
 
 void ReservationBlock::grow(std::size_t bytes, AllowOverbooking overbooking) {
   std::int64_t const charge = ledger_->charge(bytes);
   if (charge < 0) { ledger_->refuse(bytes, charge, {Take::Short, 0}, *purse_, label_record()); }
   if (closed()) { throw ReservationClosed(fields(charge, 0)); }
-  auto const change = [&] {
-    Taken taken = ledger_->take_for(*purse_, charge);
-    if (taken.result != Take::Ok && taken.result != Take::Aborted && overbooking == AllowOverbooking::YES) {
-      taken = purse_->take_anyway(charge);
-    }
-    if (taken.result != Take::Ok) { ledger_->refuse(bytes, charge, taken, *purse_, label_record()); }
-    account_.grow(charge);
-    ledger_->trace(TraceKind::Grow, &label_record(), charge, this);
-  };
+  if (preallocated_) { require_idle(); }
+  Taken const taken = ledger_->take_for(*purse_, charge, overbooking);
+  if (taken.result != Take::Ok) { ledger_->refuse(bytes, charge, taken, *purse_, label_record()); }
   if (preallocated_) {
-    rebuild_around(change);
+    grow_block(charge);
   } else {
-    change();
+    account_.grow(charge);
   }
+  ledger_->trace(TraceKind::Grow, &label_record(), charge, this);
   if (overbooking == AllowOverbooking::YES) { ledger_->tell_of_overbooking(); }
 }
 
@@ -223,49 +187,40 @@ ReservationBlock& ReservationBlock::split(std::size_t bytes) {
   std::int64_t const charge = ledger_->charge(bytes);
   if (charge < 0) { throw_short({Take::Short, account_.available()}, Budget::max_bytes); }
   if (closed()) { throw_short({Take::Closed, 0}, charge); }
-  ReservationBlock* piece = nullptr;
-  auto const change = [&] {
-    Taken const taken = account_.detach(charge);
-    if (taken.result != Take::Ok) { throw_short(taken, charge); }
-    ReservationOptions options;
-    options.label = label();
-    options.exhausted = exhausted_;
-    options.refund = refund_;
-    try {
-      piece = &ledger_->make_block(charge, *purse_, options);
-    }
-    catch (std::bad_alloc const&) {
-      account_.grow(charge);
-      throw;
-    }
-    ledger_->trace(TraceKind::Split, &label_record(), charge, this);
-  };
-  if (!preallocated_) {
-    change();
-    return *piece;
-  }
+  ReservationBlock& piece = preallocated_ ? split_block(charge) : split_off(charge);
+  ledger_->trace(TraceKind::Split, &label_record(), charge, this);
+  return piece;
+}
+
+ReservationBlock& ReservationBlock::split_off(std::int64_t charge) {
+  Taken const taken = account_.detach(charge);
+  if (taken.result != Take::Ok) { throw_short(taken, charge); }
+  ReservationOptions options;
+  options.label = label();
+  options.exhausted = exhausted_;
+  options.refund = refund_;
   try {
-    rebuild_around(change);
-    piece->preallocate(fallback());
+    return ledger_->make_block(charge, *purse_, options);
   }
-  catch (...) {
-    if (piece != nullptr) { piece->drop(); }
-    try {
-      throw;
-    }
-    catch (MemoryError const&) {
-      throw;
-    }
-    catch (std::bad_alloc const&) {
-      throw_upstream_failure(charge);
-    }
+  catch (std::bad_alloc const&) {
+    account_.grow(charge);
+    throw;
   }
-  return *piece;
 }
 
 // -- the end ---------------------------------------------------------------------------------------------------------
 
+// A chain of merges may be long: no call for each link.
 void ReservationBlock::last_reference_gone() noexcept {
+  ReservationBlock* kept = end_of_references();
+  while (kept != nullptr && kept->drop_reference()) { kept = kept->end_of_references(); }
+}
+
+void ReservationBlock::recycle_if_settled() noexcept {
+  if (ReservationBlock* const kept = try_recycle(); kept != nullptr) { kept->release(); }
+}
+
+ReservationBlock* ReservationBlock::end_of_references() noexcept {
   close();
   references_.store(0, std::memory_order_relaxed);
   // Without a reference and without live bytes it is nobody's but ours.
@@ -273,43 +228,43 @@ void ReservationBlock::last_reference_gone() noexcept {
   // Bytes still live here were allocated through a reference that nobody holds any more: keep the block, so that
   // `outstanding()` can name them and a late free finds its way.
   use_.exchange(Use::Orphaned, std::memory_order_acq_rel);
-  recycle_if_settled();
+  return try_recycle();
 }
 
-void ReservationBlock::recycle_if_settled() noexcept {
+ReservationBlock* ReservationBlock::try_recycle() noexcept {
   // A read-modify-write of `use_` on both sides, so that of the last free and the last release one sees the other.
   std::uint8_t expected = use_.fetch_or(0, std::memory_order_acq_rel);
-  if (expected != Use::Orphaned || !account_.closed() || account_.granted() != 0) { return; }
-  if (use_.compare_exchange_strong(expected, Use::InUse, std::memory_order_acq_rel)) { recycle(); }
+  if (expected != Use::Orphaned || !account_.closed() || account_.granted() != 0) { return nullptr; }
+  return use_.compare_exchange_strong(expected, Use::InUse, std::memory_order_acq_rel) ? recycle() : nullptr;
 }
 
-void ReservationBlock::recycle() noexcept {
+ReservationBlock* ReservationBlock::recycle() noexcept {
   BudgetCore& purse = *purse_;
   ReservationBlock* const heir = merged_into_;
   Ledger& ledger = *ledger_;
   ledger.note_peak(peak());
   bool const last = ledger.pool().put(*this);
   if (purse.is_consumer()) { purse.owner()->let_go_of_budget(); }
-  if (heir != nullptr) { heir->release(); }
-  if (last) { ledger.end(); }
+  if (last) { ledger.end(); }  // then there is no heir: it would be a block of the ledger in use
+  return heir;
 }
 
-// -- counters and traces
-// --------------------------------------------------------------------------------------------------------
+// -- counters and traces ---------------------------------------------------------------------------------------------
 
 void ReservationBlock::observe(TraceKind kind, std::int64_t charge) noexcept {
   if (ledger_->tracks_exactly()) { ledger_->track(kind == TraceKind::Allocate ? charge : -charge); }
   ledger_->trace(kind, &label_record(), charge, this);
 }
 
-void ReservationBlock::raise_peak(std::int64_t live) noexcept {
-  std::int64_t peak = peak_.load(std::memory_order_relaxed);
-  while (live > peak && !peak_.compare_exchange_weak(peak, live, std::memory_order_relaxed)) {}
-}
+void ReservationBlock::raise_peak(std::int64_t live) noexcept { raise(peak_, live); }
 
 LabelRecord::Counters ReservationBlock::unpack(std::uint64_t counters) const noexcept {
   return {0, static_cast<std::int64_t>(counters & ((std::uint64_t{1} << count_bits) - 1)),
-          static_cast<std::int64_t>((counters >> count_bits) << ledger_->granule_shift()), 0};
+          static_cast<std::int64_t>(counters >> count_bits), 0};
+}
+
+void ReservationBlock::uncount(std::int64_t charge) noexcept {
+  ledger_->pool().count(label_record(), {0, -1, -charge, 0});
 }
 
 void ReservationBlock::fold_own_counters() noexcept {

@@ -23,7 +23,8 @@ Taken after_deadline(BudgetCore& purse, std::int64_t bytes, WaitOptions const& o
 
 class BlockedThread final : public Waiting {
  public:
-  using Waiting::Waiting;
+  BlockedThread(Wish const& wish, WaitOptions const& options, Clock::time_point since) noexcept
+      : Waiting(wish, options, since, Completion::Quick) {}
 
   // Blocks: until completed; withdraws at the deadline.
   void wait(WaitOptions const& options, Clock const& clock) {
@@ -89,7 +90,7 @@ class WaitingFunction final : public Waiting, public std::enable_shared_from_thi
  public:
   WaitingFunction(Wish const& wish, WaitOptions const& options, Clock::time_point since,
                   std::function<void(Taken)> done)
-      : Waiting(wish, options, since), options_(options), done_(std::move(done)) {
+      : Waiting(wish, options, since, Completion::CallsBack), options_(options), done_(std::move(done)) {
     options_.stop = {};
   }
   ~WaitingFunction() {
@@ -170,6 +171,7 @@ Taken wait_blocking(Wish const& wish, WaitOptions const& options, Clock const& c
     outcome = wish.purse.queue_keeper().take_or_enqueue(request);
     if (outcome.result == Take::Queue) {
       if (stops) { stops->queued(); }
+      wish.purse.queue_keeper().tell_those_left();
       request.wait(options, clock);
       outcome = request.outcome();
     }

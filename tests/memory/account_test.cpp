@@ -10,15 +10,8 @@
 
 #include "memory/exploring.hpp"
 
-namespace earmark::detail {
+namespace earmark::detail::explored {
 namespace {
-
-using interleaving::Account;
-using interleaving::Atomic;
-using interleaving::expect_fails;
-using interleaving::expect_holds;
-using interleaving::Scenario;
-using interleaving::Threads;
 
 // Takes and gives back, as an allocation and its free do.
 void allocate_and_free(Account& account, std::int64_t bytes) {
@@ -182,6 +175,54 @@ struct GrowRacesMerge : Scenario {
   }
 };
 TEST(Account, SendsWhatItGrewByOnToWhatItWasMergedInto) { expect_holds<GrowRacesMerge>(); }
+
+struct FreesAlongAChain : Scenario {
+  Account budget{0, nullptr};
+  Account last{1, &budget}, third{1, &budget}, second{1, &budget}, first{2, &budget};
+  FreesAlongAChain() {
+    (void)first.try_take(2);
+    (void)second.try_take(1);
+    first.merge_into(second);
+    second.merge_into(third);
+  }
+  Threads threads() override {
+    return {[this] {
+              first.credit(1);
+              first.credit(1);
+            },
+            [this] { second.credit(1); },
+            [this] {
+              third.merge_into(last);
+              last.close();
+            }};
+  }
+  void at_end() override {
+    require(budget.available() == 5, "bytes were lost or doubled");
+    require(last.granted() == 0, "not settled");
+  }
+};
+TEST(Account, ShortensAChainOfMergesWhileBytesComeBackAlongIt) { expect_holds<FreesAlongAChain>(); }
+
+struct GrowsAlongAChain : Scenario {
+  Account budget{2, nullptr};
+  Account last{1, &budget}, second{1, &budget}, first{1, &budget};
+  GrowsAlongAChain() {
+    (void)first.try_take(1);
+    first.merge_into(second);
+    second.merge_into(last);
+  }
+  Threads threads() override {
+    return {[this] {
+              if (budget.try_take(2).result == Take::Ok) { first.grow(2); }
+            },
+            [this] { first.credit(1); }};
+  }
+  void at_end() override {
+    Account::Reading const now = last.read();
+    require(now.granted == 5 && now.available == 5, "the growth went astray");
+  }
+};
+TEST(Account, SendsGrowthAlongAChainThatIsShortened) { expect_holds<GrowsAlongAChain>(); }
 
 struct ShrinkRacesAllocations : Scenario {
   Account budget{0, nullptr};
@@ -372,4 +413,4 @@ TEST(AccountDesign, ALimitThatCountsBytesBeforeItPassesThemOnLetsALenderGrowByTh
 }
 
 }  // namespace
-}  // namespace earmark::detail
+}  // namespace earmark::detail::explored

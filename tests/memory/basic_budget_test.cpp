@@ -9,20 +9,8 @@
 
 #include "memory/exploring.hpp"
 
-namespace earmark::detail {
+namespace earmark::detail::explored {
 namespace {
-
-using interleaving::Account;
-using interleaving::Atomic;
-using interleaving::Atomics;
-using interleaving::Budget;
-using interleaving::expect_fails;
-using interleaving::expect_holds;
-using interleaving::Mutex;
-using interleaving::Scenario;
-using interleaving::Spread;
-using interleaving::Threads;
-using interleaving::World;
 
 bool take(Budget& budget, std::int64_t bytes) { return budget.take(bytes, Pass::No).result == Take::Ok; }
 
@@ -307,4 +295,4 @@ struct ReadingOneByOne : Rash {
 TEST(BudgetDesign, AddingUpWordAndCoresShowsWhatNeverWas) { expect_fails<ReadingOneByOne>(); }
 
 }  // namespace
-}  // namespace earmark::detail
+}  // namespace earmark::detail::explored

@@ -11,22 +11,8 @@
 #include "earmark/memory/basic_budget.hpp"
 #include "memory/exploring.hpp"
 
-namespace earmark::detail {
+namespace earmark::detail::explored {
 namespace {
-
-using interleaving::Account;
-using interleaving::Atomic;
-using interleaving::Atomics;
-using interleaving::Budget;
-using interleaving::expect_fails;
-using interleaving::expect_holds;
-using interleaving::Mutex;
-using interleaving::Place;
-using interleaving::Scenario;
-using interleaving::Spread;
-using interleaving::state_of;
-using interleaving::Threads;
-using interleaving::World;
 
 // A budget of `limit` bytes, all of them in somebody's hands.
 struct Full : Scenario {
@@ -477,4 +463,4 @@ struct ThawsWhoeverWaits : RashSlack {
 TEST(BudgetQueueDesign, ThawingTheCoresWhileSomebodyWaitsLosesAWakeUp) { expect_fails<ThawsWhoeverWaits>(); }
 
 }  // namespace
-}  // namespace earmark::detail
+}  // namespace earmark::detail::explored

@@ -241,5 +241,33 @@ TEST_F(Consumers, WhoWaitForTheirOwnQuotaGetNobodyElseRefused) {
   EXPECT_EQ(adaptor.pressure(), 0);
 }
 
+// What an allocation would let a reservation grow by is a reservation, too.
+TEST_F(Consumers, DoNotGrowOnceTheyAreAborted) {
+  for (ExhaustedPolicy const policy : {ExhaustedPolicy::GrowOrRefuse, ExhaustedPolicy::GrowOrOverbook}) {
+    Consumer aborted = adaptor.make_consumer("aborted");
+    HostMemoryReservation const growing = adaptor.reserve(64, {.exhausted = policy, .consumer = &aborted});
+    auto resource = growing.resource();
+    resource.deallocate_sync(resource.allocate_sync(128, 64), 128, 64);
+    aborted.abort();
+    void* const within = resource.allocate_sync(128, 64);  // what it holds stays
+    EXPECT_THROW((void)resource.allocate_sync(64, 64), ReservationAborted);
+    HostReservationAwareResourceAdaptor nested{growing, 1024};
+    EXPECT_THROW((void)nested.reserve(64), ReservationAborted);
+    EXPECT_EQ(growing.granted(), 128);
+    resource.deallocate_sync(within, 128, 64);
+  }
+}
+
+TEST_F(Consumers, EndTheWaitingForTheirGrowthWhenTheyAreAborted) {
+  HostMemoryReservation const growing =
+      adaptor.reserve(64, {.exhausted = ExhaustedPolicy::GrowOrRefuse, .consumer = &query});
+  HostMemoryReservation const others = adaptor.reserve(4096 - 64);
+  HostReservationAwareResourceAdaptor nested{growing, 1024};
+  Asked asked{nested, 128};
+  EXPECT_EQ(asked.outcome(), Outcome::Waits);
+  query.abort();
+  EXPECT_EQ(asked.outcome(), Outcome::Aborted);
+}
+
 }  // namespace
 }  // namespace earmark

@@ -6,13 +6,9 @@
 
 #include "memory/exploring.hpp"
 
-namespace earmark::detail {
+namespace earmark::detail::explored {
 namespace {
 
-using interleaving::Atomics;
-using interleaving::expect_holds;
-using interleaving::Scenario;
-using interleaving::Threads;
 using Slack = BasicCoreSlack<Atomics>;
 
 TEST(CoreSlack, KeepsAndGivesNothingWhileFrozen) {
@@ -83,4 +79,4 @@ struct FreezeAmongCores : Scenario {
 TEST(CoreSlack, DrainsEveryByteWhileCoresTakeAndGive) { expect_holds<FreezeAmongCores>(); }
 
 }  // namespace
-}  // namespace earmark::detail
+}  // namespace earmark::detail::explored

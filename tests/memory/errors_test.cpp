@@ -91,6 +91,46 @@ TEST(MemoryErrors, SayWhatWouldChangeTheOutcome) {
             "the adaptor's limit, or AllowOverbooking::YES");
 }
 
+TEST(MemoryErrors, OfANestedAdaptorNameTheReservationThatIsShort) {
+  WatchedHost host{1_KiB};
+  HostMemoryReservation const lender = host.adaptor.reserve(256);
+  HostReservationAwareResourceAdaptor nested{lender, 1_KiB};
+  HostMemoryReservation const held = nested.reserve(192);
+  ErrorFields const refused = fields_of<ReservationRefused>([&] { (void)nested.reserve(128); });
+  EXPECT_EQ(refused.setting.view(), "the reservation it stands on");
+  EXPECT_EQ(refused.shortfall, 64);
+  ErrorFields const exhausted = fields_of<ReservationExhausted>([&] { (void)nested.allocate_sync(128, 64); });
+  EXPECT_EQ(exhausted.setting.view(), "the reservation it stands on");
+  EXPECT_EQ(exhausted.shortfall, 64);
+  nested.set_limit(192);
+  ErrorFields const limited = fields_of<ReservationRefused>([&] { (void)nested.reserve(128); });
+  EXPECT_EQ(limited.setting.view(), "the adaptor's limit, or AllowOverbooking::YES");
+  EXPECT_EQ(limited.shortfall, 128);
+}
+
+TEST(MemoryErrors, CountWhatALenderCouldGrowBy) {
+  WatchedHost host{1_KiB};
+  HostMemoryReservation const lender = host.adaptor.reserve(256, {.exhausted = ExhaustedPolicy::GrowOrRefuse});
+  HostMemoryReservation const other = host.adaptor.reserve(512);
+  HostReservationAwareResourceAdaptor nested{lender, 2_KiB};
+  ErrorFields const refused = fields_of<ReservationRefused>([&] { (void)nested.reserve(576); });
+  EXPECT_EQ(refused.setting.view(), "the reservation it stands on");
+  EXPECT_EQ(refused.shortfall, 64) << "256 are in it, and 256 in the adaptor that it came from";
+  HostMemoryReservation growing = nested.reserve(64, {.exhausted = ExhaustedPolicy::GrowOrRefuse});
+  ErrorFields const exhausted = fields_of<ReservationExhausted>([&] { (void)growing.resource().allocate_sync(1_KiB); });
+  EXPECT_EQ(exhausted.setting.view(), "the reservation it stands on");
+}
+
+TEST(MemoryErrors, OfAConsumerSayHowMuchTheAdaptorIsShortOf) {
+  WatchedHost host{1_KiB};
+  Consumer const query = host.adaptor.make_consumer("query", 512);
+  HostMemoryReservation const other = host.adaptor.reserve(832);
+  ErrorFields const refused =
+      fields_of<ReservationRefused>([&] { (void)host.adaptor.reserve(256, {.consumer = &query}); });
+  EXPECT_EQ(refused.setting.view(), "the adaptor's limit, or AllowOverbooking::YES");
+  EXPECT_EQ(refused.shortfall, 64);
+}
+
 TEST(MemoryErrors, NameTheCauseOfAnUpstreamFailure) {
   WatchedDevice device{1_MiB};
   MemoryReservation const reservation = device.adaptor.reserve(1_KiB);

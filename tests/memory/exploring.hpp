@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What the tests that explore interleavings share: the memory floor's templates over the explorer's atomics, what a
-// test expects of a scenario, and a thread that waits in a budget's queue.
+// test expects of a scenario, a thread that waits in a budget's queue, and the names of all that.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -135,3 +135,22 @@ class Spread {
 };
 
 }  // namespace earmark::interleaving
+
+// Where explored tests live: the floor's templates by their short names mean those over the explorer's atomics.
+namespace earmark::detail::explored {
+
+using interleaving::Account;
+using interleaving::Atomic;
+using interleaving::Atomics;
+using interleaving::Budget;
+using interleaving::expect_fails;
+using interleaving::expect_holds;
+using interleaving::Mutex;
+using interleaving::Place;
+using interleaving::Scenario;
+using interleaving::Spread;
+using interleaving::state_of;
+using interleaving::Threads;
+using interleaving::World;
+
+}  // namespace earmark::detail::explored

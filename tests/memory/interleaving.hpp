@@ -27,6 +27,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <unordered_set>
 #include <utility>
 #include <vector>
@@ -168,7 +169,7 @@ template <class T>
 class Atomic {
  public:
   Atomic(T value = T{})  // NOLINT: converts as std::atomic does
-      : value_(value), id_(World::current()->add_cell([this] { return static_cast<std::uint64_t>(value_); })) {}
+      : value_(value), id_(World::current()->add_cell([this] { return number(value_); })) {}
   Atomic(Atomic const&) = delete;
   Atomic& operator=(Atomic const&) = delete;
   ~Atomic() { World::current()->remove_cell(id_); }
@@ -229,11 +230,19 @@ class Atomic {
     And = 17,
     Or = 19
   };
+  // Of a pointer: how far it is from here, which is the same in each replay within one scenario.
+  std::uint64_t number(T value) const {
+    if constexpr (std::is_pointer_v<T>) {
+      return value == nullptr ? 1 : reinterpret_cast<std::uintptr_t>(value) - reinterpret_cast<std::uintptr_t>(this);
+    } else {
+      return static_cast<std::uint64_t>(value);
+    }
+  }
   // Stops, then notes what is read. `value_` is passed by reference: it may change while this thread is stopped.
-  static T step(Operation operation, T const& value) {
+  T step(Operation operation, T const& value) const {
     World::current()->stop_here();
     T const read = value;
-    World::current()->has_read(mix(static_cast<std::uint64_t>(operation), static_cast<std::uint64_t>(read)));
+    World::current()->has_read(mix(static_cast<std::uint64_t>(operation), number(read)));
     return read;
   }
 
@@ -281,8 +290,10 @@ struct Atomics {
   template <class T>
   using Atomic = interleaving::Atomic<T>;
   using Mutex = interleaving::Mutex;
+  using Thread = std::size_t;
   // Each thread has a core of its own.
   [[nodiscard]] static std::size_t core() noexcept { return World::current()->running_thread(); }
+  [[nodiscard]] static Thread thread() noexcept { return World::current()->running_thread(); }
   template <class T>
   static void about_to_change(Atomic<T> const&) noexcept {}
   template <class Predicate>

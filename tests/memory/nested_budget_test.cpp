@@ -10,19 +10,8 @@
 #include "earmark/memory/waiter_list.hpp"
 #include "memory/exploring.hpp"
 
-namespace earmark::detail {
+namespace earmark::detail::explored {
 namespace {
-
-using interleaving::Account;
-using interleaving::Atomics;
-using interleaving::Budget;
-using interleaving::expect_holds;
-using interleaving::Place;
-using interleaving::Scenario;
-using interleaving::Spread;
-using interleaving::state_of;
-using interleaving::Threads;
-using interleaving::World;
 
 enum class Grows : std::uint8_t { No, Yes };
 
@@ -321,4 +310,4 @@ struct GrowthSnatched : Nested<Grows::Yes> {
 TEST(NestedBudget, WakesWhoWaitsWhenGrowthWasSnatched) { expect_holds<GrowthSnatched>(); }
 
 }  // namespace
-}  // namespace earmark::detail
+}  // namespace earmark::detail::explored

@@ -13,35 +13,10 @@
 #include <utility>
 #include <vector>
 
-#include "earmark/testing/manual_stream_events.hpp"
-#include "memory/watched_adaptor.hpp"
+#include "memory/preallocated.hpp"
 
 namespace earmark {
 namespace {
-
-using testing::ManualStreamEvents;
-
-ReservationOptions const preallocated{.label = "arena", .backing = Backing::Preallocated};
-ReservationOptions const with_fallback{
-    .label = "arena", .backing = Backing::Preallocated, .fallback = FallbackPolicy::Upstream};
-
-class Preallocated : public ::testing::Test {
- protected:
-  ~Preallocated() override {
-    EXPECT_EQ(host.adaptor.committed(), 0);
-    EXPECT_EQ(host.faults.live_bytes(), 0);
-    EXPECT_EQ(host.faults.wrong_deallocations(), 0);
-  }
-  static void* take(HostMemoryReservation const& from, std::size_t bytes) {
-    return from.resource().allocate_sync(bytes, 64);
-  }
-  static void free(HostMemoryReservation const& to, void* pointer, std::size_t bytes) {
-    to.resource().deallocate_sync(pointer, bytes, 64);
-  }
-
-  WatchedHost host{8192};
-  HostReservationAwareResourceAdaptor& adaptor{host.adaptor};
-};
 
 TEST_F(Preallocated, TakesItsMemoryOnceAndNeverAsksTheUpstreamAgain) {
   HostMemoryReservation const arena = adaptor.reserve(4096, preallocated);
@@ -136,57 +111,6 @@ TEST_F(Preallocated, DoesNotFallBackPastTheLimitOrPastItsBalance) {
   free(arena, pieces[3], 64);
 }
 
-TEST_F(Preallocated, KeepsItsBlockWhileSomethingIsLive) {
-  HostMemoryReservation arena = adaptor.reserve(1024, preallocated);
-  HostMemoryReservation plain = adaptor.reserve(256);
-  void* const piece = take(arena, 64);
-  EXPECT_THROW((void)arena.split(64), ReservationMismatch);
-  EXPECT_THROW(arena.grow(64), ReservationMismatch);
-  EXPECT_FALSE(arena.try_grow(64));
-  EXPECT_EQ(arena.shrink_to_fit(), 0);
-  EXPECT_THROW(arena.merge(std::move(plain)), ReservationMismatch);
-  ASSERT_TRUE(plain) << "both are unharmed";
-  EXPECT_THROW(plain.merge(std::move(arena)), ReservationMismatch);
-  ASSERT_TRUE(arena);
-  EXPECT_EQ(arena.granted(), 1024);
-  EXPECT_EQ(plain.granted(), 256);
-  EXPECT_EQ(host.faults.allocations(), 1);
-  free(arena, piece, 64);
-}
-
-TEST_F(Preallocated, SplitsGrowsMergesAndShrinksWhenNothingIsLive) {
-  HostMemoryReservation arena = adaptor.reserve(1024, preallocated);
-  HostMemoryReservation part = arena.split(256);
-  EXPECT_EQ(arena.balance(), 768);
-  EXPECT_EQ(part.balance(), 256);
-  EXPECT_EQ(host.faults.live_bytes(), 1024);
-  free(part, take(part, 256), 256);
-  free(arena, take(arena, 768), 768);
-
-  arena.grow(256);
-  EXPECT_EQ(arena.granted(), 1024);
-  free(arena, take(arena, 1024), 1024);
-  arena.merge(std::move(part));
-  EXPECT_EQ(arena.granted(), 1280);
-  free(arena, take(arena, 1280), 1280);
-  HostMemoryReservation plain = adaptor.reserve(64);
-  arena.merge(std::move(plain));
-  free(arena, take(arena, 1344), 1344);
-  EXPECT_EQ(host.faults.live_bytes(), 1344);
-
-  HostMemoryReservation target = adaptor.reserve(64);
-  target.merge(std::move(arena));
-  EXPECT_EQ(target.granted(), 1408);
-  EXPECT_EQ(host.faults.live_bytes(), 0);
-  free(target, take(target, 1408), 1408);
-
-  HostMemoryReservation again = adaptor.reserve(1024, preallocated);
-  EXPECT_EQ(again.shrink_to_fit(), 1024);
-  EXPECT_EQ(host.faults.live_bytes(), 0);
-  EXPECT_EQ(adaptor.committed(), 1408);
-  EXPECT_THROW((void)take(again, 64), ReservationExhausted);
-}
-
 TEST_F(Preallocated, GivesItsBytesBackWhenTheLastPieceOfAClosedOneGoes) {
   HostMemoryReservation arena = adaptor.reserve(1024, preallocated);
   void* const first = take(arena, 64);
@@ -264,33 +188,6 @@ TEST_F(Preallocated, IsNotMadeWhenTheUpstreamHasNotEnough) {
   EXPECT_THROW((void)adaptor.reserve_blocking(1024, preallocated), UpstreamOutOfMemory);
   EXPECT_EQ(adaptor.committed(), 0);
   EXPECT_TRUE(adaptor.outstanding().empty());
-}
-
-// Whatever change of the block fails: the bytes are where they were, or back.
-TEST_F(Preallocated, SurvivesTheNthFailureOfTheUpstream) {
-  for (int n = 0; n < 6; ++n) {
-    HostMemoryReservation arena = adaptor.reserve(1024, preallocated);
-    HostMemoryReservation other = adaptor.reserve(256, preallocated);
-    host.faults.fail_allocation(n, testing::Fails::Once);
-    try {
-      HostMemoryReservation part = arena.split(256);
-      arena.grow(128);
-      arena.merge(std::move(part));
-      other.merge(std::move(arena));
-    }
-    catch (std::bad_alloc const&) {
-      EXPECT_LT(n, 5);
-    }
-    host.faults.fail_none();
-    for (HostMemoryReservation* one : {&arena, &other}) {
-      if (!*one || one->closed() || one->balance() < 64) { continue; }
-      free(*one, take(*one, 64), 64);
-    }
-    arena = {};
-    other = {};
-    EXPECT_EQ(adaptor.committed(), 0) << n;
-    EXPECT_EQ(host.faults.live_bytes(), 0) << n;
-  }
 }
 
 TEST_F(Preallocated, IsSharedByThreadsExactly) {
@@ -384,49 +281,6 @@ TEST_F(Preallocated, EndsOnceHoweverItsCloseMeetsAllocationsAndFrees) {
   EXPECT_TRUE(adaptor.outstanding().empty());
 }
 
-// Who allocates meanwhile gets a piece of the old block or of the new one, or is refused.
-TEST_F(Preallocated, IsGrownSplitAndMergedWhileOthersAllocate) {
-  HostMemoryReservation arena = adaptor.reserve(1024, preallocated);
-  std::vector<std::thread> threads;
-  for (int t = 0; t < 2; ++t) {
-    threads.emplace_back([resource = arena.resource()]() mutable {
-      for (int i = 0; i < 3000; ++i) {
-        try {
-          void* const piece = resource.allocate_sync(512, 64);
-          std::memset(piece, 1, 512);
-          resource.deallocate_sync(piece, 512, 64);
-        }
-        catch (ReservationExhausted const&) {
-          // the other one has it, or it is split off
-        }
-        std::this_thread::yield();
-      }
-    });
-  }
-  for (int i = 0; i < 3000; ++i) {
-    try {
-      HostMemoryReservation part = arena.split(256);
-      while (part) {
-        try {
-          arena.merge(std::move(part));
-        }
-        catch (ReservationMismatch const&) {
-          std::this_thread::yield();
-        }
-      }
-    }
-    catch (ReservationMismatch const&) {
-      std::this_thread::yield();
-    }
-    EXPECT_EQ(arena.granted(), 1024);
-    EXPECT_LE(arena.spent(), 1024);
-  }
-  for (std::thread& thread : threads) { thread.join(); }
-  EXPECT_EQ(arena.balance(), 1024);
-  EXPECT_EQ(adaptor.committed(), 1024);
-  EXPECT_EQ(host.faults.live_bytes(), 1024);
-}
-
 TEST_F(Preallocated, ShowsWhatIsLiveOfAClosedOne) {
   HostMemoryReservation arena = adaptor.reserve(1024, preallocated);
   void* const piece = take(arena, 192);
@@ -453,117 +307,6 @@ TEST_F(Preallocated, CannotCarryANestedAdaptorButBeItsUpstream) {
   HostMemoryReservation const part = within.reserve(512);
   free(part, take(part, 512), 512);
   EXPECT_EQ(host.faults.allocations(), 1);
-}
-
-// -- device memory and streams ---------------------------------------------------------------------------------------
-
-TEST(PreallocatedDeviceMemory, NeedsToKnowOfStreams) {
-  WatchedDevice device{8192};
-  EXPECT_THROW((void)device.adaptor.reserve(1024, preallocated), std::invalid_argument);
-  EXPECT_THROW((void)device.adaptor.try_reserve(1024, preallocated), std::invalid_argument);
-  EXPECT_THROW(device.adaptor.async_reserve(1024, [](auto) {}, preallocated), std::invalid_argument);
-  EXPECT_EQ(device.adaptor.committed(), 0);
-}
-
-class PreallocatedOnStreams : public ::testing::Test {
- protected:
-  ~PreallocatedOnStreams() override {
-    EXPECT_EQ(device.adaptor.committed(), 0);
-    EXPECT_EQ(device.faults.live_bytes(), 0);
-    EXPECT_EQ(events.misuses(), 0);
-    EXPECT_EQ(events.marks(), 0) << "marks are given back";
-  }
-
-  ManualStreamEvents events;
-  WatchedDevice device{8192, {.events = &events}};
-  cuda::stream_ref a{ManualStreamEvents::stream(1)};
-  cuda::stream_ref b{ManualStreamEvents::stream(2)};
-};
-
-TEST_F(PreallocatedOnStreams, HandsMemoryFromStreamToStreamOnlyBehindAMark) {
-  MemoryReservation const arena = device.adaptor.reserve(512, preallocated);
-  auto resource = arena.resource();
-  void* const first = resource.allocate(a, 512, 256);
-  auto const use = events.enqueue(a);
-  resource.deallocate(a, first, 512, 256);
-  EXPECT_FALSE(events.is_behind(b, use));
-  void* const second = resource.allocate(b, 512, 256);
-  EXPECT_EQ(first, second);
-  EXPECT_TRUE(events.is_behind(b, use));
-  resource.deallocate(b, second, 512, 256);
-}
-
-TEST_F(PreallocatedOnStreams, ReusesMemoryOfOneStreamWithoutMarks) {
-  MemoryReservation const arena = device.adaptor.reserve(512, preallocated);
-  auto resource = arena.resource();
-  std::int64_t const before = events.waits();
-  for (int i = 0; i < 10; ++i) { resource.deallocate(a, resource.allocate(a, 512, 256), 512, 256); }
-  EXPECT_LE(events.waits(), before + 1) << "once at most, behind the stream that the block came from";
-}
-
-TEST_F(PreallocatedOnStreams, GivesTheBlockBackBehindAllThatUsedIt) {
-  MemoryReservation arena = device.adaptor.reserve(1024, preallocated);
-  auto resource = arena.resource();
-  void* const first = resource.allocate(a, 256, 256);
-  void* const second = resource.allocate(b, 256, 256);
-  auto const by_a = events.enqueue(a);
-  auto const by_b = events.enqueue(b);
-  resource.deallocate(a, first, 256, 256);
-  arena.close();
-  resource.deallocate(b, second, 256, 256);
-  // It went back on the default stream.
-  EXPECT_TRUE(events.is_behind(default_stream(), by_a) || events.is_done(by_a));
-  EXPECT_TRUE(events.is_behind(default_stream(), by_b) || events.is_done(by_b));
-}
-
-TEST_F(PreallocatedOnStreams, ForgetsAStreamBeforeItIsDestroyed) {
-  MemoryReservation const arena = device.adaptor.reserve(512, preallocated);
-  auto resource = arena.resource();
-  void* const first = resource.allocate(a, 512, 256);
-  auto const use = events.enqueue(a);
-  resource.deallocate(a, first, 512, 256);
-  resource.forget_stream(a);
-  events.destroy(a);
-  void* const second = resource.allocate(b, 512, 256);
-  EXPECT_TRUE(events.is_behind(b, use));
-  resource.deallocate(b, second, 512, 256);
-  MemoryReservation const plain = device.adaptor.reserve(256);
-  plain.resource().forget_stream(b);
-}
-
-TEST_F(PreallocatedOnStreams, LosesNoBytesWhenAMarkCannotBeMadeOrWaitedFor) {
-  MemoryReservation const arena = device.adaptor.reserve(512, preallocated);
-  auto resource = arena.resource();
-  void* const first = resource.allocate(a, 512, 256);
-  resource.deallocate(a, first, 512, 256);
-  events.fail_records(1);
-  events.fail_waits(1);
-  for (int i = 0; i < 3; ++i) {
-    try {
-      resource.deallocate(b, resource.allocate(b, 512, 256), 512, 256);
-    }
-    catch (std::runtime_error const&) {
-      EXPECT_EQ(arena.balance(), 512);
-    }
-  }
-  events.fail_records(0);
-  events.fail_waits(0);
-  resource.deallocate(b, resource.allocate(b, 512, 256), 512, 256);
-  EXPECT_EQ(arena.balance(), 512);
-}
-
-// An upstream that is out of memory is asked once more when frees are pending, and only then.
-TEST_F(PreallocatedOnStreams, WaitForPendingFreesBeforeTheUpstreamsRefusalIsBelieved) {
-  MemoryReservation const plain = device.adaptor.reserve(1024);
-  auto resource = plain.resource();
-  device.faults.fail_allocation(0, testing::Fails::Once);
-  EXPECT_THROW((void)resource.allocate(a, 256, 256), UpstreamOutOfMemory) << "nothing is pending";
-  EXPECT_EQ(events.synchronizations(), 0);
-  resource.deallocate(a, resource.allocate(a, 256, 256), 256, 256);
-  device.faults.fail_allocation(0, testing::Fails::Once);
-  MemoryReservation const arena = device.adaptor.reserve(512, preallocated);
-  EXPECT_EQ(events.synchronizations(), 1);
-  EXPECT_EQ(arena.balance(), 512);
 }
 
 // What fell back is counted by exact tracking until it is freed, not for ever.
@@ -598,24 +341,32 @@ TEST_F(Preallocated, NamesAFailureOfTheUpstreamAsSuchWheneverItIsAsked) {
   EXPECT_EQ(arena.balance(), 128);
   free(arena, pieces[1], 64);
   free(arena, pieces[3], 64);
-  host.faults.fail_allocation(0, testing::Fails::Once);
-  EXPECT_THROW(arena.grow(64), UpstreamOutOfMemory);
-  EXPECT_TRUE(arena.closed());
 }
 
-TEST_F(Preallocated, TakesInNoReservationWithLiveAllocations) {
-  HostMemoryReservation block = adaptor.reserve(1024, preallocated);
-  HostMemoryReservation busy = adaptor.reserve(1024);
-  void* const live = take(busy, 256);
-  EXPECT_THROW(block.merge(std::move(busy)), ReservationMismatch);
-  ASSERT_TRUE(busy);
-  EXPECT_EQ(busy.balance(), 768);
-  EXPECT_EQ(block.balance(), 1024);
-  free(busy, live, 256);
-  block.merge(std::move(busy));
-  EXPECT_EQ(block.balance(), 2048);
-  void* const whole = take(block, 2048);
-  free(block, whole, 2048);
+TEST_F(Preallocated, DoesNotGrowByItself) {
+  for (ExhaustedPolicy const policy : {ExhaustedPolicy::GrowOrRefuse, ExhaustedPolicy::GrowOrOverbook}) {
+    ReservationOptions options = preallocated;
+    options.exhausted = policy;
+    EXPECT_THROW((void)adaptor.reserve(64, options), std::invalid_argument);
+    EXPECT_THROW((void)adaptor.try_reserve(64, options), std::invalid_argument);
+    EXPECT_THROW(adaptor.async_reserve(64, [](auto) {}, options), std::invalid_argument);
+  }
+}
+
+TEST_F(Preallocated, NamesAnAlignmentThatIsNoPowerOfTwo) {
+  HostMemoryReservation const arena = adaptor.reserve(256, preallocated);
+  for (std::size_t const alignment : {std::size_t{0}, std::size_t{48}}) {
+    try {
+      (void)arena.resource().allocate_sync(64, alignment);
+      FAIL();
+    }
+    catch (ReservationExhausted const& error) {
+      EXPECT_EQ(error.fields().setting.view(), "the alignment: a power of two");
+      EXPECT_EQ(error.fields().requested, 64);
+      EXPECT_EQ(error.fields().shortfall, 0);
+    }
+  }
+  EXPECT_EQ(arena.balance(), 256);
 }
 
 }  // namespace

@@ -14,18 +14,8 @@
 #include "earmark/memory/account.hpp"
 #include "memory/exploring.hpp"
 
-namespace earmark::detail {
+namespace earmark::detail::explored {
 namespace {
-
-using interleaving::Account;
-using interleaving::Atomic;
-using interleaving::Atomics;
-using interleaving::expect_fails;
-using interleaving::expect_holds;
-using interleaving::Mutex;
-using interleaving::Scenario;
-using interleaving::Threads;
-using interleaving::World;
 
 // -- the block --------------------------------------------------------------------------------------------------------
 
@@ -399,4 +389,4 @@ struct TogetherFromNothing : LastHandleGoes {
 TEST(ReservationDesign, BringingCountsTogetherOneByOneEndsALedgerTooEarly) { expect_fails<TogetherFromNothing>(); }
 
 }  // namespace
-}  // namespace earmark::detail
+}  // namespace earmark::detail::explored

@@ -4,7 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <cuda/memory_resource>
+#include <limits>
 #include <optional>
 #include <utility>
 
@@ -68,6 +70,27 @@ TEST(ReservationResource, KeepsWorkingAfterItsOwnerInAnAnyResourceWasMovedFrom) 
   third = std::move(second);
   third.deallocate_sync(third.allocate_sync(256, 256), 256, 256);
   EXPECT_EQ(reservation.balance(), 1024);
+}
+
+TEST(ReservationResource, CountsOnlyAllocationsThatWereMade) {
+  WatchedDevice device{1_MiB};
+  MemoryReservation const reservation = device.adaptor.reserve(1_KiB, {.label = "made"});
+  Resource resource = reservation.resource();
+  void* const pointer = resource.allocate_sync(500, 256);
+  EXPECT_THROW((void)resource.allocate_sync(1_KiB, 256), ReservationExhausted);
+  EXPECT_THROW((void)resource.allocate_sync(std::numeric_limits<std::size_t>::max(), 256), ReservationExhausted);
+  device.faults.fail_allocation(0, testing::Fails::Always);
+  EXPECT_THROW((void)resource.allocate_sync(256, 256), UpstreamOutOfMemory) << "below the peak";
+  EXPECT_THROW((void)resource.allocate(default_stream(), 512, 256), UpstreamOutOfMemory) << "above it";
+  device.faults.fail_none();
+  EXPECT_EQ(reservation.peak_spent(), 512);
+  for (LabelCounters const& label : device.adaptor.label_counters()) {
+    EXPECT_EQ(label.label, "made");
+    EXPECT_EQ(label.allocation_count, 1);
+    EXPECT_EQ(label.total_allocated, 512);
+    EXPECT_EQ(label.live, 512);
+  }
+  resource.deallocate_sync(pointer, 500, 256);
 }
 
 }  // namespace

@@ -6,15 +6,8 @@
 
 #include "memory/exploring.hpp"
 
-namespace earmark::detail {
+namespace earmark::detail::explored {
 namespace {
-
-using interleaving::Atomic;
-using interleaving::Atomics;
-using interleaving::expect_holds;
-using interleaving::Scenario;
-using interleaving::Threads;
-using interleaving::World;
 
 class Listener final : public Waiters {
  public:
@@ -91,4 +84,4 @@ struct TwoRounds : Scenario {
 TEST(WaiterList, TellsAllOfTheLatestWhenRoundsMeet) { expect_holds<TwoRounds>(); }
 
 }  // namespace
-}  // namespace earmark::detail
+}  // namespace earmark::detail::explored

@@ -16,66 +16,12 @@
 #include <utility>
 #include <vector>
 
-#include "earmark/testing/manual_clock.hpp"
-#include "earmark/testing/manual_executor.hpp"
-#include "memory/asked.hpp"
-#include "memory/watched_adaptor.hpp"
+#include "memory/waiting_requests.hpp"
 
 namespace earmark {
 namespace {
 
 using namespace std::chrono_literals;
-
-constexpr std::size_t limit = 1024;
-
-WaitOptions with_priority(int priority) {
-  WaitOptions wait;
-  wait.priority = priority;
-  return wait;
-}
-WaitOptions with_delta(std::int64_t delta) {
-  WaitOptions wait;
-  wait.net_memory_delta = delta;
-  return wait;
-}
-WaitOptions until(Clock::time_point deadline, AfterDeadline after = AfterDeadline::Refuse) {
-  WaitOptions wait;
-  wait.deadline = deadline;
-  wait.after_deadline = after;
-  return wait;
-}
-WaitOptions stopped_by(std::stop_source const& stop) {
-  WaitOptions wait;
-  wait.stop = stop.get_token();
-  return wait;
-}
-WaitOptions on(Executor& executor, WaitOptions wait = {}) {
-  wait.executor = &executor;
-  return wait;
-}
-
-class WaitingRequests : public ::testing::Test {
- protected:
-  ~WaitingRequests() override {
-    all = {};
-    EXPECT_EQ(waiting(adaptor), 0U);
-    EXPECT_EQ(adaptor.pressure(), 0);
-  }
-  // Lets go of `bytes` of what is held.
-  void release(std::size_t bytes) { (void)all.split(bytes); }
-  // Asks for everything, and notes who was served when.
-  void ask(char const* name, WaitOptions const& wait = {}, std::size_t bytes = limit) {
-    adaptor.async_reserve(
-        bytes, [this, name](ReservationResult<HostMemoryReservation> const&) { served += name; }, {}, wait);
-  }
-
-  testing::ManualClock clock;
-  testing::ManualExecutor executor{clock};
-  WatchedHost host{limit, {.overtakes_allowed = 3, .clock = &clock}};
-  HostReservationAwareResourceAdaptor& adaptor{host.adaptor};
-  HostMemoryReservation all = adaptor.reserve(limit);
-  std::string served;
-};
 
 // -- order -----------------------------------------------------------------------------------------------------------
 
@@ -190,6 +136,16 @@ TEST_F(WaitingRequests, ArePassedByAllocationsOfAReservationThatGrows) {
   growing.close();
   all.close();
   EXPECT_EQ(asked.outcome(), Outcome::Granted);
+}
+
+TEST_F(WaitingRequests, AreNotPassedByThoseWhoTakeNothing) {
+  release(64);
+  Asked asked{adaptor, 512};
+  HostMemoryReservation const nothing = adaptor.reserve_up_to(256, 0);
+  EXPECT_EQ(nothing.granted(), 0);
+  EXPECT_EQ(nothing.overbooking().tier_deficit, 0);
+  EXPECT_THROW((void)adaptor.reserve_up_to(256, 64), ReservationRefused);
+  EXPECT_EQ(adaptor.available(), 64);
 }
 
 TEST_F(WaitingRequests, ArePassedByThoseWhoMayOverbook) {
@@ -447,197 +403,6 @@ TEST_F(WaitingRequests, PassOnTheTurnWhenTheirDeadlineComes) {
   executor.run_ready();
   EXPECT_EQ(large.outcome(), Outcome::Refused);
   EXPECT_EQ(small.outcome(), Outcome::Granted);
-}
-
-// -- where callbacks run ---------------------------------------------------------------------------------------------
-
-TEST_F(WaitingRequests, AreToldOnTheirExecutor) {
-  Asked asked{adaptor, 512, {}, on(executor)};
-  all.close();
-  EXPECT_EQ(asked.outcome(), Outcome::Waits);
-  EXPECT_EQ(adaptor.committed(), 512) << "the bytes are its own already";
-  EXPECT_EQ(executor.run_ready(), 1U);
-  EXPECT_EQ(asked.outcome(), Outcome::Granted);
-}
-
-// Callbacks run outside every lock: they may do anything with the adaptor.
-TEST_F(WaitingRequests, MayReserveFreeAndWaitAgainWhenTheyAreTold) {
-  std::string steps;
-  std::optional<HostMemoryReservation> kept;
-  Asked follower{adaptor, 64};
-  adaptor.async_reserve(512, [&](ReservationResult<HostMemoryReservation> result) {
-    kept = result.take();
-    steps += "a";
-    HostMemoryReservation const more = adaptor.reserve(64);
-    void* const pointer = adaptor.allocate_sync(64, 64);
-    adaptor.deallocate_sync(pointer, 64, 64);
-    (void)adaptor.report();
-    (void)adaptor.label_counters();
-    adaptor.set_limit(limit + 64);
-    adaptor.async_reserve(1024, [&](ReservationResult<HostMemoryReservation> again) { steps += again ? "b" : "x"; });
-    steps += "c";
-    kept->close();
-    steps += "d";
-  });
-  EXPECT_EQ(steps, "");
-  all.close();
-  follower.drop();
-  EXPECT_EQ(steps, "acdb");
-  adaptor.set_limit(limit);
-}
-
-TEST_F(WaitingRequests, MayChainWithoutEnd) {
-  int left = 10'000;
-  std::function<void(ReservationResult<HostMemoryReservation>)> next;
-  next = [&](ReservationResult<HostMemoryReservation> result) {
-    if (--left == 0) { return; }
-    HostMemoryReservation held = result.take();
-    adaptor.async_reserve(limit, std::ref(next), {}, on(executor));
-  };
-  adaptor.async_reserve(limit, std::ref(next), {}, on(executor));
-  all.close();
-  executor.run_ready();
-  EXPECT_EQ(left, 0);
-}
-
-// An executor that takes nothing.
-class BrokenExecutor final : public Executor {
- public:
-  void post(Task) override { fail(); }
-  void post_at(Clock::time_point, Task) override { fail(); }
-  [[nodiscard]] std::size_t concurrency() const noexcept override { return 1; }
-  bool out_of_memory{true};
-
- private:
-  void fail() const {
-    if (out_of_memory) { throw std::bad_alloc{}; }
-    throw std::runtime_error("stopped");
-  }
-};
-
-TEST_F(WaitingRequests, AreToldOnTheFreeingThreadWhenTheirExecutorFails) {
-  BrokenExecutor broken;
-  for (bool const out_of_memory : {true, false}) {
-    broken.out_of_memory = out_of_memory;
-    Asked asked{adaptor, 512, {}, on(broken)};
-    EXPECT_EQ(asked.outcome(), Outcome::Waits);
-    HostMemoryReservation part = all.split(512);
-    part.close();
-    EXPECT_EQ(asked.outcome(), Outcome::Granted);
-    all.merge(std::move(asked.reservation()));
-  }
-}
-
-TEST_F(WaitingRequests, AreNotMadeWhenTheirDeadlineCannotBeKept) {
-  BrokenExecutor broken;
-  int calls = 0;
-  EXPECT_THROW(adaptor.async_reserve(
-                   512, [&](ReservationResult<HostMemoryReservation> const&) { ++calls; }, {},
-                   on(broken, until(clock.now() + 10s))),
-               std::bad_alloc);
-  EXPECT_EQ(waiting(adaptor), 0U);
-  all.close();
-  EXPECT_EQ(calls, 0);
-  EXPECT_EQ(adaptor.committed(), 0);
-}
-
-TEST_F(WaitingRequests, GiveBackWhatTheyWereGrantedWhenTheirExecutorDropsThem) {
-  {
-    testing::ManualExecutor dropping{clock};
-    Asked asked{adaptor, 512, {}, on(dropping)};
-    all.close();
-    EXPECT_EQ(adaptor.committed(), 512);
-  }
-  EXPECT_EQ(adaptor.committed(), 0);
-}
-
-// -- lifetimes -------------------------------------------------------------------------------------------------------
-
-TEST_F(WaitingRequests, KeepTheLabelAndTheConsumerTheyWereMadeWith) {
-  auto label = std::make_unique<std::string>("a label that is long enough to be allocated");
-  std::optional<Consumer> consumer{adaptor.make_consumer("query")};
-  Asked asked{adaptor, 512, {.label = *label, .consumer = &*consumer}};
-  label.reset();
-  consumer.reset();
-  all.close();
-  ASSERT_EQ(asked.outcome(), Outcome::Granted);
-  EXPECT_EQ(asked.reservation().label(), "a label that is long enough to be allocated");
-  ASSERT_EQ(adaptor.report().consumers.size(), 1U);
-  EXPECT_EQ(adaptor.report().consumers[0].used, 512);
-  asked.drop();
-  EXPECT_TRUE(adaptor.report().consumers.empty());
-}
-
-// Whatever goes first, and whoever ends the wait: the rest works, and everything is let go of in the end.
-TEST(WaitingRequestsWithoutAnAdaptor, EndWhicheverWayTheyDo) {
-  enum class End { Close, Stop, Abort, Deadline };
-  for (End const end : {End::Close, End::Stop, End::Abort, End::Deadline}) {
-    testing::ManualClock clock;
-    testing::ManualExecutor executor{clock};
-    std::stop_source stop;
-    auto const seen = std::make_shared<Outcome>(Outcome::Waits);
-    std::optional<HostMemoryReservation> held;
-    std::optional<Consumer> consumer;
-    {
-      HostReservationAwareResourceAdaptor adaptor{HostMemoryResource{}, limit, {.clock = &clock}};
-      held = adaptor.reserve(limit);
-      consumer = adaptor.make_consumer("query");
-      WaitOptions wait = stopped_by(stop);
-      if (end == End::Deadline) { wait = on(executor, until(clock.now() + 1s)); }
-      adaptor.async_reserve(
-          512,
-          [seen](ReservationResult<HostMemoryReservation> result) {
-            std::optional<ErrorFields> fields;
-            *seen = outcome_of([&] { HostMemoryReservation const dropped = result.take(); }, fields);
-          },
-          {.consumer = &*consumer}, wait);
-    }
-    if (end != End::Close) { held.reset(); }
-    if (end == End::Stop || end == End::Deadline) { consumer.reset(); }
-    EXPECT_EQ(*seen, end == End::Close ? Outcome::Waits : *seen);
-    switch (end) {
-      case End::Close: held->close(); break;
-      case End::Stop: stop.request_stop(); break;
-      case End::Abort: consumer->abort(); break;
-      case End::Deadline:
-        clock.advance(1s);
-        executor.run_ready();
-        break;
-    }
-    EXPECT_EQ(*seen, Outcome::Granted);
-  }
-}
-
-// What is held by a plain allocation stays when all handles are gone; only the end of the wait lets go of the rest.
-TEST(WaitingRequestsWithoutAnAdaptor, CanBeTheLastThatKeepsItWhenTheyAreStopped) {
-  std::stop_source stop;
-  auto const seen = std::make_shared<Outcome>(Outcome::Waits);
-  {
-    HostReservationAwareResourceAdaptor adaptor{HostMemoryResource{}, limit};
-    adaptor.async_reserve(
-        512,
-        [seen](ReservationResult<HostMemoryReservation> result) {
-          std::optional<ErrorFields> fields;
-          *seen = outcome_of([&] { HostMemoryReservation const dropped = result.take(); }, fields);
-        },
-        {}, stopped_by(stop));
-    // Nothing holds the limit but the limit itself.
-    EXPECT_EQ(*seen, Outcome::Granted);
-    adaptor.set_limit(512);
-    void* const pointer = adaptor.allocate_sync(512, 64);
-    *seen = Outcome::Waits;
-    adaptor.async_reserve(
-        512,
-        [seen](ReservationResult<HostMemoryReservation> result) {
-          std::optional<ErrorFields> fields;
-          *seen = outcome_of([&] { HostMemoryReservation const dropped = result.take(); }, fields);
-        },
-        {}, stopped_by(stop));
-    EXPECT_EQ(*seen, Outcome::Waits);
-    HostMemoryResource{}.deallocate_sync(pointer, 512, 64);  // behind the adaptor's back: the charge stays
-  }
-  stop.request_stop();
-  EXPECT_EQ(*seen, Outcome::Aborted);
 }
 
 }  // namespace

@@ -41,11 +41,15 @@ enum class Take : std::uint8_t {
   Aborted,     // the consumer was aborted, or nobody may wait any more
 };
 
-// The outcome of a take: `available` is what was left after it (Ok) or what there was (Short).
+// The outcome of a take: `available` is what was left after it (Ok) or what there was (Short). It fits two registers.
 struct Taken {
+  constexpr Taken() noexcept = default;
+  constexpr Taken(Take outcome, std::int64_t there = 0, bool with_others = false) noexcept
+      : result(outcome), contended(with_others), available(there) {}
+
   Take result{Take::Closed};
-  std::int64_t available{0};
   bool contended{false};  // other threads were at the same word
+  std::int64_t available{0};
 };
 
 // Whether a take may go ahead of those who wait.
@@ -72,12 +76,14 @@ class Waiters {
 };
 
 // The atomics and locks of programs. `wait_until` is for the few instructions that another thread is inside a sequence;
-// `core` says where the caller runs, for what is kept per core.
+// `core` says where the caller runs, for what is kept per core; `thread` says which of the threads that live it is.
 struct StdAtomics {
   template <class T>
   using Atomic = std::atomic<T>;
   using Mutex = earmark::Mutex;
+  using Thread = void const*;
   [[nodiscard]] static std::size_t core() noexcept { return static_cast<std::size_t>(::sched_getcpu()); }
+  [[nodiscard]] static Thread thread() noexcept { return __builtin_thread_pointer(); }
   template <class Predicate>
   static void wait_until(Predicate const& ready) noexcept {
     while (!ready()) { std::this_thread::yield(); }
@@ -111,7 +117,7 @@ class BasicAccount {
   // Starts (again) with `available` bytes, all of them granted. Requires: nobody else uses the account.
   void open(std::int64_t available, BasicAccount* heir, Credits credits = Credits::Keep) noexcept {
     SoleWriter writer{*this};
-    heir_ = heir;
+    heir_.store(heir, std::memory_order_relaxed);
     credits_ = credits;
     merged_ = false;
     waiters_.store(nullptr, std::memory_order_relaxed);
@@ -205,7 +211,7 @@ class BasicAccount {
   // Closes and gives what was unspent to the heir at once. Returns: the bytes that this call gave back.
   std::int64_t close() noexcept {
     std::int64_t const unspent = close_and_take_unspent();
-    if (unspent != 0 && heir_ != nullptr) { heir_->credit(unspent); }
+    if (BasicAccount* const heir = this->heir(); unspent != 0 && heir != nullptr) { heir->credit(unspent); }
     return unspent;
   }
 
@@ -218,7 +224,7 @@ class BasicAccount {
       Sequence mine{*this};
       Sequence theirs{other};
       other.granted_.fetch_add(granted_.exchange(0, std::memory_order_acq_rel), std::memory_order_acq_rel);
-      heir_ = &other;
+      heir_.store(&other, std::memory_order_release);
       merged_ = true;
       mine_before = word_.load(std::memory_order_relaxed);
       while (!word_.compare_exchange_weak(mine_before, closed_bit, std::memory_order_acq_rel,
@@ -239,22 +245,16 @@ class BasicAccount {
   // Adds bytes that were taken from the heir. If the account was closed meanwhile they go on: to what it was merged
   // into, or back. Returns: false when they went back.
   bool grow(std::int64_t bytes) noexcept {
-    std::int64_t word = 0;
-    {
-      Sequence sequence{*this};  // close and merge happen inside a sequence too, so the bit cannot change here
-      word = word_.load(std::memory_order_relaxed);
-      if ((word & closed_bit) == 0) {
-        granted_.fetch_add(bytes, std::memory_order_acq_rel);
-        word = word_.fetch_add(bytes * unit, std::memory_order_acq_rel);
+    BasicAccount* account = this;
+    while (!account->grow_if_open(bytes)) {
+      BasicAccount* const heir = account->next_heir();
+      if (!account->merged_) {
+        if (heir != nullptr) { heir->credit(bytes); }
+        return false;
       }
+      account = heir;
     }
-    if ((word & closed_bit) == 0) {
-      if ((word & waiters_bit) != 0) { waiters()->bytes_came_back(); }
-      return true;
-    }
-    if (merged_) { return heir_->grow(bytes); }
-    if (heir_ != nullptr) { heir_->credit(bytes); }
-    return false;
+    return true;
   }
   // Takes `bytes` with `grown` more that were taken from the heir, as one step: nobody else can take what was grown.
   // Returns: Short or Closed where that is not enough (any more); then nothing was added either.
@@ -300,14 +300,11 @@ class BasicAccount {
 
   // For bytes that came back here without anybody being told: tells those who wait for them, from here on.
   void tell_waiters_along_the_way() noexcept {
-    for (BasicAccount* account = this; account != nullptr; account = account->heir_) {
+    for (BasicAccount* account = this; account != nullptr; account = account->heir()) {
       if (account->awaited()) { account->waiters()->bytes_came_back(); }
       if (account->credits_ == Credits::Keep && !account->closed()) { break; }
     }
   }
-
-  [[nodiscard]] BasicAccount* heir() const noexcept { return heir_; }
-  [[nodiscard]] bool merged() const noexcept { return merged_; }
 
   // One moment of the account. While open, `granted - available` is what is live; once closed, `granted` is.
   struct Reading {
@@ -376,6 +373,30 @@ class BasicAccount {
     std::uint32_t before_;
   };
 
+  [[nodiscard]] BasicAccount* heir() const noexcept { return heir_.load(std::memory_order_acquire); }
+  // The heir of a closed account, closer to the end of a chain of merges each time: who was merged lets bytes through
+  // and counts none of them, so that it can be left out. A chain that many go along so costs each of them the logarithm
+  // of its length. Whom a link points to lives as long as the account it starts from does: each keeps the one that it
+  // was merged into, whatever was left out in between. Threads that shorten the same link write the same way on.
+  [[nodiscard]] BasicAccount* next_heir() noexcept {
+    BasicAccount* const next = heir();
+    if (!merged_ || !next->closed() || !next->merged_) { return next; }
+    BasicAccount* const after = next->heir();
+    heir_.store(after, std::memory_order_release);
+    return after;
+  }
+  // Returns: false if it is closed; then nothing happened.
+  [[nodiscard]] bool grow_if_open(std::int64_t bytes) noexcept {
+    std::int64_t word = 0;
+    {
+      Sequence sequence{*this};  // close and merge happen inside a sequence too, so the bit cannot change here
+      if (closed()) { return false; }
+      granted_.fetch_add(bytes, std::memory_order_acq_rel);
+      word = word_.fetch_add(bytes * unit, std::memory_order_acq_rel);
+    }
+    if ((word & waiters_bit) != 0) { waiters()->bytes_came_back(); }
+    return true;
+  }
   [[nodiscard]] bool in_sequence() const noexcept { return (sequence_.load(std::memory_order_relaxed) & 1U) != 0; }
 
   // What a credit met on its way.
@@ -399,7 +420,7 @@ class BasicAccount {
     while (account != nullptr) {
       if (account->credits_ == Credits::PassOnFirst) {
         if (met.receiver == nullptr) { met.receiver = account; }
-        credit_each(account->heir_, bytes, met);  // as deep as budgets are nested
+        credit_each(account->heir(), bytes, met);  // as deep as budgets are nested
         (void)account->credited(bytes, account->word_.fetch_add(bytes * unit, std::memory_order_acq_rel), met);
         return;
       }
@@ -408,15 +429,15 @@ class BasicAccount {
   }
   // `bytes` were added to the word, which was `before`. Returns: who gets them now.
   [[nodiscard]] BasicAccount* credited(std::int64_t bytes, std::int64_t before, Met& met) noexcept {
-    BasicAccount* const heir = heir_;  // now: once nothing is live in a closed one, it may be opened anew
     if ((before & closed_bit) != 0) {
+      BasicAccount* const heir = next_heir();  // now: once nothing is live in it, it may be opened anew
       word_.fetch_sub(bytes * unit, std::memory_order_relaxed);
       if (!merged_) { granted_.fetch_sub(bytes, std::memory_order_acq_rel); }
       return heir;
     }
     met.awaited = met.awaited || (before & waiters_bit) != 0;
     if (met.receiver == nullptr) { met.receiver = this; }
-    return credits_ == Credits::Keep ? nullptr : heir;
+    return credits_ == Credits::Keep ? nullptr : heir();
   }
   // `choose(available)` returns the bytes to take, or -1 for "not enough".
   template <class Choose>
@@ -438,7 +459,8 @@ class BasicAccount {
 
   typename Atomics::template Atomic<std::int64_t> word_{closed_bit};
   typename Atomics::template Atomic<std::int64_t> granted_{0};  // by the owner's view; see `read`
-  BasicAccount* heir_{nullptr};             // written before the closed bit is set, read only after it was seen
+  // Written before the closed bit is set; where bytes are not passed on, read only after that was seen.
+  typename Atomics::template Atomic<BasicAccount*> heir_{nullptr};
   std::atomic<Waiters*> waiters_{nullptr};  // set before the waiters bit is; by several at once, all to the same
   typename Atomics::template Atomic<std::uint32_t> sequence_{0};
   Credits credits_{Credits::Keep};

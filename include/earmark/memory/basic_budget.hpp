@@ -32,42 +32,14 @@
 
 #include "earmark/core/thread_annotations.hpp"
 #include "earmark/memory/account.hpp"
+#include "earmark/memory/atomic_max.hpp"
+#include "earmark/memory/basic_budget_callbacks.hpp"
+#include "earmark/memory/budget_parties.hpp"
 #include "earmark/memory/core_slack.hpp"
 #include "earmark/memory/wait_queue.hpp"
 #include "earmark/memory/waiter_list.hpp"
 
 namespace earmark::detail {
-
-// What a nested budget stands on.
-template <class Atomics>
-class BasicLender {
- public:
-  [[nodiscard]] virtual BasicAccount<Atomics>& account() noexcept = 0;
-  [[nodiscard]] virtual Taken take(std::int64_t bytes) noexcept = 0;
-  [[nodiscard]] virtual Taken take_anyway(std::int64_t bytes) noexcept = 0;
-  [[nodiscard]] virtual Taken take_up_to(std::int64_t bytes, std::int64_t at_least, std::int64_t granule,
-                                         std::int64_t& taken) noexcept = 0;
-  // From `subscribe` (which may throw std::bad_alloc) on, `waiters` is told of everything that a take could find.
-  virtual void subscribe(Waiters& waiters) = 0;
-  virtual void unsubscribe(Waiters& waiters) noexcept = 0;
-  // Takes may have given bytes back without telling anybody, since locks were held: see `BasicBudget::settle`.
-  virtual void settle() noexcept {}
-
- protected:
-  ~BasicLender() = default;
-};
-
-// Who keeps a budget alive, and wants to know when somebody waits for memory.
-class BudgetOwner {
- public:
-  virtual void hold_budget() noexcept = 0;
-  virtual void let_go_of_budget() noexcept = 0;
-  // Called outside every lock when what is missing changed.
-  virtual void pressure_changed() noexcept = 0;
-
- protected:
-  ~BudgetOwner() = default;
-};
 
 template <class Atomics>
 class BasicBudget final : private BasicAccount<Atomics>, private Waiters {
@@ -88,9 +60,8 @@ class BasicBudget final : private BasicAccount<Atomics>, private Waiters {
 
   void belongs_to(BudgetOwner* owner) noexcept { owner_ = owner; }
   [[nodiscard]] BudgetOwner* owner() const noexcept { return owner_; }
-  // What accounts that were granted from this budget name as their heir, and the way back.
+  // What accounts that were granted from this budget name as their heir.
   [[nodiscard]] Account& account() noexcept { return *this; }
-  [[nodiscard]] static BasicBudget& of(Account& account) noexcept { return static_cast<BasicBudget&>(account); }
   // The budget whose queue this one's requests wait in.
   [[nodiscard]] BasicBudget& queue_keeper() noexcept { return parent_ == nullptr ? *this : *parent_; }
   [[nodiscard]] bool is_consumer() const noexcept { return parent_ != nullptr; }
@@ -114,29 +85,8 @@ class BasicBudget final : private BasicAccount<Atomics>, private Waiters {
   }
   // The same for callers who hold locks of those who may be waiting for bytes of this budget. Call `settle` afterwards,
   // without locks.
-  [[nodiscard]] Taken take_quietly(std::int64_t bytes, Pass pass) noexcept {
-    if (bytes == 0) { return {Take::Ok, Account::available()}; }  // nothing is always there, even in a deficit
-    if (parent_ != nullptr) {
-      return take_within(bytes, Take::QuotaShort, [&] { return parent_->take_quietly(bytes, pass); });
-    }
-    if (lender_ != nullptr) {
-      if (pass == Pass::No && somebody_waits()) { return {Take::Queue, Account::available()}; }
-      return take_within(bytes, Take::Short, [&] { return lender_->take(bytes); });
-    }
-    return take_from_root(bytes, pass);
-  }
-  [[nodiscard]] Taken take_anyway_quietly(std::int64_t bytes) noexcept {
-    if (parent_ == nullptr && lender_ == nullptr) {
-      Lock lock{word_mutex_};
-      freeze();  // what cores have at hand is no deficit
-      return note(Account::take_anyway(bytes));
-    }
-    Lock lock{charge_mutex_};
-    Taken const theirs = parent_ != nullptr ? parent_->take_anyway_quietly(bytes) : lender_->take_anyway(bytes);
-    if (theirs.result != Take::Ok) { return theirs; }
-    Taken const mine = note(Account::take_anyway(bytes));
-    return parent_ != nullptr ? theirs : mine;
-  }
+  [[nodiscard]] Taken take_quietly(std::int64_t bytes, Pass pass) noexcept;
+  [[nodiscard]] Taken take_anyway_quietly(std::int64_t bytes) noexcept;
   // Gives back what was taken a moment ago and is not wanted after all, under locks. Call `settle` afterwards.
   void credit_quietly(std::int64_t bytes) noexcept {
     Account::credit(bytes, Tell::No);
@@ -164,30 +114,7 @@ class BasicBudget final : private BasicAccount<Atomics>, private Waiters {
   // Takes for `request`, or puts it into the queue. Requires: called on the queue keeper of the request's purse.
   // Returns: Ok (taken); Queue (it is in the queue, and will be completed); else why it can never be served, and it is
   // not in the queue. Throws: std::bad_alloc, before anything happened (only a nested one).
-  [[nodiscard]] Taken take_or_enqueue(Request& request) {
-    if (request.purse().aborted()) { return {Take::Aborted, 0}; }
-    Settle const settle{request.purse()};
-    Taken taken = request.purse().take_quietly(request.bytes(), Pass::No);
-    if (taken.result == Take::Ok || taken.result == Take::Closed) { return taken; }
-    {
-      Lock lock{queue_mutex_};
-      if (Take const verdict = judge(request); verdict != Take::Queue) { return {verdict, Account::available()}; }
-      open_queue();
-      // He who lets go of more than he asks for may pass all, as long as nobody is owed that nobody passes him.
-      if (queue_.empty() || (request.net_memory_delta() < 0 && !queue_.has_barrier())) {
-        taken = request.purse().take_quietly(request.bytes(), Pass::Yes);
-        if (taken.result == Take::Ok || taken.result == Take::Closed) {
-          queue_.overtake_all();
-          close_queue_if_empty();
-          return taken;
-        }
-      }
-      queue_.insert(request);
-      passed_over_.store(1, std::memory_order_release);
-    }
-    grant();  // it may be the first now, and smaller than who was
-    return {Take::Queue, 0};
-  }
+  [[nodiscard]] Taken take_or_enqueue(Request& request);
   // Takes `request` out of the queue and completes it with `outcome`. Returns: false if it was not in there any more;
   // then it is completed otherwise.
   bool cancel(Request& request, Take outcome) noexcept {
@@ -197,36 +124,17 @@ class BasicBudget final : private BasicAccount<Atomics>, private Waiters {
   bool withdraw(Request& request) noexcept {
     return take_out(request, [](Finished&) {});
   }
+  // For a thread that is about to block: calls back now whom it left to itself for later, since nobody else will.
+  void tell_those_left() noexcept;
   // Of a consumer: completes all its requests with Aborted, and every later one. Sticky.
-  void abort() noexcept {
-    parent_->remove_if([this] { aborted_.store(1, std::memory_order_release); },
-                       [this](Request& request) { return &request.purse() == this ? Take::Aborted : Take::Queue; });
-  }
+  void abort() noexcept;
   [[nodiscard]] bool aborted() const noexcept { return aborted_.load(std::memory_order_acquire) != 0; }
   // Completes all requests with Aborted, and every later one.
-  void shut_down() noexcept {
-    remove_if([this]() EARMARK_NO_THREAD_SAFETY_ANALYSIS { shut_down_ = true; },
-              [](Request&) { return Take::Aborted; });
-  }
+  void shut_down() noexcept;
 
   // Changes the limit at once; below what is committed nothing is taken back. Requests that can never be served any
   // more are completed with Impossible; after a raise, those that can be now are granted.
-  void set_limit(std::int64_t limit) noexcept {
-    {
-      Lock charge{charge_mutex_};
-      Lock lock{word_mutex_};
-      freeze();
-      slack_.begin_change();
-      std::int64_t const before = limit_.exchange(limit, std::memory_order_acq_rel);
-      Account::adjust(limit - before);
-      slack_cap_.store(limit >> slack_shift, std::memory_order_relaxed);
-      slack_.end_change();
-    }
-    BasicBudget& keeper = queue_keeper();
-    keeper.remove_if([] {}, [&](Request& request) EARMARK_NO_THREAD_SAFETY_ANALYSIS { return keeper.judge(request); });
-    keeper.tell_owner();
-    keeper.dependents_.bytes_came_back();
-  }
+  void set_limit(std::int64_t limit) noexcept;
 
   [[nodiscard]] std::int64_t limit() const noexcept { return limit_.load(std::memory_order_acquire); }
   [[nodiscard]] std::int64_t peak() const noexcept { return peak_.load(std::memory_order_relaxed); }
@@ -258,28 +166,8 @@ class BasicBudget final : private BasicAccount<Atomics>, private Waiters {
   }
 
   // From here `waiters` is told when bytes come back that it could take through this budget. Throws: std::bad_alloc.
-  void subscribe(Waiters& waiters) {
-    Lock lock{queue_mutex_};
-    if (lender_ != nullptr) { lender_->subscribe(waiters); }
-    try {
-      dependents_.add(waiters, [this] { Account::announce(); });
-    }
-    catch (...) {
-      if (lender_ != nullptr) { lender_->unsubscribe(waiters); }
-      throw;
-    }
-    ++dependents_count_;
-    // As for a queue of its own: whoever is about to thaw the cores sees the bit from here on, or is undone.
-    Lock word{word_mutex_};
-    freeze();
-  }
-  void unsubscribe(Waiters& waiters) noexcept {
-    Lock lock{queue_mutex_};
-    if (lender_ != nullptr) { lender_->unsubscribe(waiters); }
-    dependents_.remove(waiters, [] {});
-    --dependents_count_;
-    if (queue_.empty() && dependents_count_ == 0) { Account::announce_no_more(); }
-  }
+  void subscribe(Waiters& waiters);
+  void unsubscribe(Waiters& waiters) noexcept;
 
   // Calls `visit` for each that waits, first to last, under the queue lock.
   template <class Visit>
@@ -298,6 +186,7 @@ class BasicBudget final : private BasicAccount<Atomics>, private Waiters {
  private:
   using Slack = BasicCoreSlack<Atomics>;
   using Queue = BasicWaitQueue<Atomics>;
+  using Finished = typename BasicBudgetCallbacks<Atomics>::Finished;
   using Lock = BasicMutexLock<typename Atomics::Mutex>;
   static constexpr int slack_shift = 8;          // a core keeps 1/256 of the limit at most
   static constexpr std::uint32_t patience = 64;  // contended takes before cores get slack (again)
@@ -312,27 +201,6 @@ class BasicBudget final : private BasicAccount<Atomics>, private Waiters {
 
    private:
     BasicBudget& budget_;
-  };
-  // Requests that were taken out of the queue, to be completed outside the lock.
-  class Finished {
-   public:
-    void add(Request& request, Taken const& outcome) noexcept {
-      request.outcome_ = outcome;
-      request.behind_ = nullptr;
-      (last_ == nullptr ? first_ : last_->behind_) = &request;
-      last_ = &request;
-    }
-    void complete() noexcept {
-      while (first_ != nullptr) {
-        Request& request = *first_;
-        first_ = request.behind_;  // before it may be gone
-        request.complete();
-      }
-    }
-
-   private:
-    Request* first_{nullptr};
-    Request* last_{nullptr};
   };
 
   BasicBudget(std::int64_t limit, Account* heir, BasicLender<Atomics>* lender, BasicBudget* parent, std::size_t cores,
@@ -353,96 +221,24 @@ class BasicBudget final : private BasicAccount<Atomics>, private Waiters {
   // -- taking --------------------------------------------------------------------------------------------------------
 
   [[nodiscard]] Taken take_up_to_quietly(std::int64_t bytes, std::int64_t at_least, std::int64_t granule,
-                                         std::int64_t& taken) noexcept {
-    if (parent_ != nullptr) {
-      return take_up_to_within(bytes, at_least, granule, taken, Take::QuotaShort, [&](std::int64_t quota) {
-        return parent_->take_up_to_quietly(quota, at_least, granule, taken);
-      });
-    }
-    if (somebody_waits()) { return {Take::Queue, Account::available()}; }
-    if (lender_ != nullptr) {
-      return take_up_to_within(bytes, at_least, granule, taken, Take::Short, [&](std::int64_t quota) {
-        return lender_->take_up_to(quota, at_least, granule, taken);
-      });
-    }
-    Lock lock{word_mutex_};
-    freeze();
-    return note(Account::take_up_to(bytes, at_least, granule, taken));
-  }
-  [[nodiscard]] Taken take_from_root(std::int64_t bytes, Pass pass) noexcept {
-    std::uint32_t const epoch = slack_.epoch();
-    if (Slack::thawed(epoch) && slack_.take(bytes)) { return {Take::Ok, 0}; }
-    Taken taken = take_from_word(bytes, pass);
-    if (taken.result == Take::Short && !(Slack::frozen(epoch) && slack_.epoch() == epoch)) {
-      Lock lock{word_mutex_};
-      freeze();
-      return note(take_from_word(bytes, pass));
-    }
-    if (taken.contended) { thaw_if_plentiful(taken.available); }
-    return note_since(epoch, taken);
-  }
-  [[nodiscard]] Taken take_from_word(std::int64_t bytes, Pass pass) noexcept {
-    Taken const taken = Account::try_take(bytes, pass);
-    // The bit is set for those who stand on this budget, too; nobody waits for them.
-    if (taken.result == Take::Queue && !somebody_waits()) { return Account::try_take(bytes); }
-    return taken;
-  }
+                                         std::int64_t& taken) noexcept;
+  [[nodiscard]] Taken take_from_root(std::int64_t bytes, Pass pass) noexcept;
+  // The rest of it, where the core's slack has not enough. `epoch`: what it was when that was looked at.
+  [[nodiscard]] Taken take_past_slack(std::uint32_t epoch, std::int64_t bytes, Pass pass) noexcept;
+  [[nodiscard]] Taken take_from_word(std::int64_t bytes, Pass pass) noexcept;
   // Charges this limit and what it stands on as one step, so that no innocent is refused in between.
   template <class TakeTheirs>
-  [[nodiscard]] Taken take_within(std::int64_t bytes, Take when_short, TakeTheirs const& take_theirs) noexcept {
-    Lock lock{charge_mutex_};
-    Taken mine = Account::try_take(bytes);
-    if (mine.result != Take::Ok) {
-      mine.result = mine.result == Take::Short ? when_short : mine.result;
-      if (lender_ != nullptr && lender_->account().closed()) { mine.result = Take::Closed; }  // it never gets better
-      return mine;
-    }
-    Taken const theirs = take_theirs();
-    if (theirs.result == Take::Ok) {
-      note(mine);
-      return parent_ != nullptr ? theirs : mine;
-    }
-    Account::adjust(bytes);
-    return theirs;
-  }
+  [[nodiscard]] Taken take_within(std::int64_t bytes, Take when_short, TakeTheirs const& take_theirs) noexcept;
   template <class TakeTheirs>
   [[nodiscard]] Taken take_up_to_within(std::int64_t bytes, std::int64_t at_least, std::int64_t granule,
-                                        std::int64_t& taken, Take when_short, TakeTheirs const& take_theirs) noexcept {
-    Lock lock{charge_mutex_};
-    Taken mine = Account::take_up_to(bytes, at_least, granule, taken);
-    if (mine.result != Take::Ok) {
-      mine.result = mine.result == Take::Short ? when_short : mine.result;
-      return mine;
-    }
-    std::int64_t const quota = taken;
-    Taken const theirs = take_theirs(quota);
-    std::int64_t const unused = theirs.result == Take::Ok ? quota - taken : quota;
-    Account::adjust(unused);
-    if (theirs.result != Take::Ok) { return theirs; }
-    Taken const both = note({Take::Ok, mine.available + unused});
-    return parent_ != nullptr ? theirs : both;
-  }
+                                        std::int64_t& taken, Take when_short, TakeTheirs const& take_theirs) noexcept;
   // Notes the peak after a take. Requires: a lock under which the limit stands still.
   Taken note(Taken const& taken) noexcept {
-    if (taken.result == Take::Ok) { raise_peak(limit() - taken.available); }
+    if (taken.result == Take::Ok) { raise(peak_, limit() - taken.available); }
     return taken;
   }
   // The same without a lock, for a take that came after `epoch` was read.
-  Taken note_since(std::uint32_t epoch, Taken const& taken) noexcept {
-    if (taken.result != Take::Ok) { return taken; }
-    std::int64_t const committed = limit() - taken.available;
-    if (!Slack::changing(epoch) && slack_.epoch() == epoch) [[likely]] {
-      raise_peak(committed);
-    } else {  // that may have been a new limit and an old word
-      Lock lock{word_mutex_};
-      raise_peak(limit() - Account::available());
-    }
-    return taken;
-  }
-  void raise_peak(std::int64_t committed) noexcept {
-    std::int64_t peak = peak_.load(std::memory_order_relaxed);
-    while (committed > peak && !peak_.compare_exchange_weak(peak, committed, std::memory_order_relaxed)) {}
-  }
+  Taken note_since(std::uint32_t epoch, Taken const& taken) noexcept;
 
   // -- the cores' slack ----------------------------------------------------------------------------------------------
 
@@ -463,23 +259,10 @@ class BasicBudget final : private BasicAccount<Atomics>, private Waiters {
   // the queue lock: a quota's charge lock may be held, which comes after it.
   [[nodiscard]] bool somebody_waits() const noexcept { return passed_over_.load(std::memory_order_acquire) != 0; }
   // Returns: Queue if waiting can help, else why not.
-  [[nodiscard]] Take judge(Request const& request) noexcept EARMARK_REQUIRES(queue_mutex_) {
-    if (shut_down_ || request.purse().aborted()) { return Take::Aborted; }
-    if (request.bytes() > limit() || request.bytes() > request.purse().limit()) { return Take::Impossible; }
-    return Take::Queue;
-  }
+  [[nodiscard]] Take judge(Request const& request) noexcept EARMARK_REQUIRES(queue_mutex_);
   // Announces that somebody waits. What is in cores' hands is drained after that, for good while he waits.
-  void open_queue() EARMARK_REQUIRES(queue_mutex_) {
-    if (queue_.empty() && lender_ != nullptr) { lender_->subscribe(*this); }
-    Account::announce();
-    Lock lock{word_mutex_};
-    freeze();
-  }
-  void close_queue_if_empty() noexcept EARMARK_REQUIRES(queue_mutex_) {
-    if (!queue_.empty()) { return; }
-    if (dependents_count_ == 0) { Account::announce_no_more(); }
-    if (lender_ != nullptr) { lender_->unsubscribe(*this); }
-  }
+  void open_queue() EARMARK_REQUIRES(queue_mutex_);
+  void close_queue_if_empty() noexcept EARMARK_REQUIRES(queue_mutex_);
   void bytes_came_back() noexcept override {
     grant();
     dependents_.bytes_came_back();
@@ -492,84 +275,17 @@ class BasicBudget final : private BasicAccount<Atomics>, private Waiters {
   }
 
   // Serves the queue in its order as far as the bytes go. Who is short of nothing but his own quota holds up nobody.
-  void grant() noexcept {
-    if (parent_ != nullptr) { return parent_->grant(); }
-    Settle const settle{*this};
-    Finished finished;
-    {
-      Lock lock{queue_mutex_};
-      if (queue_.empty()) { return; }
-      serve(finished);
-    }
-    finished.complete();
-    tell_owner();
-  }
-  void serve(Finished& finished) noexcept EARMARK_REQUIRES(queue_mutex_) {
-    std::int64_t missing = 0;
-    std::int64_t wanted = 0;
-    bool request_is_short = false;
-    for (Request* request = queue_.first(); request != nullptr;) {
-      Request* const next = Queue::next(*request);
-      Taken const taken = request->purse().take_quietly(request->bytes(), Pass::Yes);
-      if (taken.result == Take::Short) {
-        request_is_short = true;
-        // What a root misses is looked up when it is asked for; what a lender said is kept.
-        if (lender_ == nullptr) {
-          wanted = request->bytes();
-        } else {
-          missing = std::max<std::int64_t>(request->bytes() - taken.available, 1);
-        }
-        break;
-      }
-      if (taken.result != Take::QuotaShort) {
-        queue_.remove(*request);
-        finished.add(*request, taken);
-      }
-      request = next;
-    }
-    missing_.store(missing, std::memory_order_relaxed);
-    wanted_.store(wanted, std::memory_order_relaxed);
-    passed_over_.store(request_is_short ? 1 : 0, std::memory_order_release);
-    close_queue_if_empty();
-  }
+  void grant() noexcept;
+  void serve(Finished& finished) noexcept EARMARK_REQUIRES(queue_mutex_);
   template <class Finish>
-  bool take_out(Request& request, Finish const& finish) noexcept {
-    Settle const settle{*this};
-    Finished finished;
-    {
-      Lock lock{queue_mutex_};
-      if (!queue_.remove(request)) { return false; }
-      finish(finished);
-      serve(finished);
-    }
-    hold();  // the request may have been the last that kept us
-    finished.complete();
-    tell_owner();
-    let_go();
-    return true;
-  }
+  bool take_out(Request& request, Finish const& finish) noexcept;
   // Under the queue lock: `first()`, then completes every request for which `verdict` is not Queue.
   template <class First, class Verdict>
-  void remove_if(First const& first, Verdict const& verdict) noexcept {
-    Settle const settle{*this};
-    Finished finished;
-    {
-      Lock lock{queue_mutex_};
-      first();
-      if (queue_.empty()) { return; }
-      for (Request* request = queue_.first(); request != nullptr;) {
-        Request* const next = Queue::next(*request);
-        if (Take const why = verdict(*request); why != Take::Queue) {
-          queue_.remove(*request);
-          finished.add(*request, {why, 0});
-        }
-        request = next;
-      }
-      serve(finished);
-    }
-    finished.complete();
-    tell_owner();
-  }
+  void remove_if(First const& first, Verdict const& verdict) noexcept;
+  // Calls `decide(finished)` under the queue lock, and then, outside it, tells those whom that finished. Returns: what
+  // `decide` returned; after false nobody is told anything.
+  template <class Decide>
+  bool decide_and_tell(Decide const& decide) noexcept;
   void tell_owner() noexcept {
     if (owner_ != nullptr) { owner_->pressure_changed(); }
   }
@@ -596,7 +312,11 @@ class BasicBudget final : private BasicAccount<Atomics>, private Waiters {
   // Whether a take now would pass somebody by; for those who do not have the lock.
   typename Atomics::template Atomic<std::uint32_t> passed_over_{0};
   std::int32_t dependents_count_ EARMARK_GUARDED_BY(queue_mutex_){0};
+  BasicBudgetCallbacks<Atomics> callbacks_ EARMARK_GUARDED_BY(queue_mutex_);
   bool shut_down_ EARMARK_GUARDED_BY(queue_mutex_){false};
 };
 
 }  // namespace earmark::detail
+
+#include "earmark/memory/basic_budget_taking.hpp"   // IWYU pragma: export
+#include "earmark/memory/basic_budget_waiting.hpp"  // IWYU pragma: export

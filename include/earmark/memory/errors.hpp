@@ -71,8 +71,8 @@ class UpstreamOutOfMemory : public MemoryError {
       : MemoryError("upstream out of memory", fields, cause) {}
 };
 
-// A wait for memory was ended by somebody: the consumer was aborted, a stop was requested, or the adaptor shut down.
-// Not a lack of memory.
+// A wait for memory was ended by somebody: the consumer was aborted, a stop was requested, or the adaptor shut down. Or
+// an allocation would have let a reservation of an aborted consumer grow. Not a lack of memory.
 class ReservationAborted : public std::runtime_error, public EarmarkError {
  public:
   explicit ReservationAborted(ErrorFields const& fields);
@@ -93,4 +93,11 @@ class ReservationMismatch : public std::invalid_argument, public EarmarkError {
   ErrorFields fields_;
 };
 
+namespace detail {
+
+// For handlers, when bytes that the ledger had granted were asked of the upstream. Throws: UpstreamOutOfMemory with
+// `fields` where a std::bad_alloc is being handled, else what is.
+[[noreturn]] void rethrow_from_upstream(ErrorFields fields);
+
+}  // namespace detail
 }  // namespace earmark

@@ -13,6 +13,7 @@
 
 #include "earmark/core/error.hpp"
 #include "earmark/core/trace_ring.hpp"
+#include "earmark/memory/atomic_max.hpp"
 
 namespace earmark::detail {
 
@@ -36,8 +37,7 @@ class LabelRecord {
     reservations_.fetch_add(counters.reservations, std::memory_order_relaxed);
     allocations_.fetch_add(counters.allocations, std::memory_order_relaxed);
     allocated_bytes_.fetch_add(counters.allocated_bytes, std::memory_order_relaxed);
-    std::int64_t peak = peak_.load(std::memory_order_relaxed);
-    while (counters.peak > peak && !peak_.compare_exchange_weak(peak, counters.peak, std::memory_order_relaxed)) {}
+    raise(peak_, counters.peak);
   }
   void refused() noexcept { refusals_.fetch_add(1, std::memory_order_relaxed); }
   void waited(std::int64_t nanoseconds) noexcept {

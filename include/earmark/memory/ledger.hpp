@@ -7,6 +7,7 @@
 // that a buffer may outlive reservation and adaptor.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -64,7 +65,6 @@ class Ledger : private BudgetOwner {
     return static_cast<std::int64_t>((bytes + granule_mask_) & ~granule_mask_);
   }
   [[nodiscard]] std::size_t granularity() const noexcept { return granule_mask_ + 1; }
-  [[nodiscard]] int granule_shift() const noexcept { return granule_shift_; }
   [[nodiscard]] MemoryType memory_type() const noexcept { return type_; }
   [[nodiscard]] BudgetCore& budget() noexcept { return budget_; }
   [[nodiscard]] BlockPool& pool() noexcept { return pool_; }
@@ -93,8 +93,9 @@ class Ledger : private BudgetOwner {
   // Returns: an open block that holds `granted` bytes which the caller took. Throws: std::bad_alloc.
   [[nodiscard]] ReservationBlock& make_block(std::int64_t granted, BudgetCore& purse,
                                              ReservationOptions const& options);
-  // Takes for a reservation: not for an aborted consumer, and not ahead of those who wait.
-  [[nodiscard]] Taken take_for(BudgetCore& purse, std::int64_t bytes) noexcept;
+  // Takes for a reservation: not for an aborted consumer, and not ahead of those who wait, unless it may overbook.
+  [[nodiscard]] Taken take_for(BudgetCore& purse, std::int64_t bytes,
+                               AllowOverbooking overbooking = AllowOverbooking::NO) noexcept;
 
   // Allocations without a reservation. Throws: ReservationExhausted.
   [[nodiscard]] ReservationBlock::Draw draw_unreserved(std::size_t bytes);
@@ -143,6 +144,16 @@ class Ledger : private BudgetOwner {
   [[nodiscard]] MemoryReport report();
   // Limit, committed, tier and the largest holders. Allocates nothing.
   [[nodiscard]] ErrorFields fields(std::int64_t requested, std::int64_t shortfall) noexcept;
+  // What a request of `purse` could have now (negative: a deficit), and what bounds it: of the consumer's quota, the
+  // limit here, and the reservation that this adaptor stands on, the one with the least room.
+  struct Room {
+    std::int64_t bytes;
+    std::string_view bound;
+    [[nodiscard]] std::int64_t shortfall(std::int64_t requested) const noexcept {
+      return requested - std::clamp<std::int64_t>(bytes, 0, requested);
+    }
+  };
+  [[nodiscard]] Room room(BudgetCore& purse) noexcept;
   // Throws what says why `taken` was not Ok. `charge` is -1 for a size that no limit can hold.
   [[noreturn]] void refuse(std::size_t bytes, std::int64_t charge, Taken const& taken, BudgetCore& purse,
                            LabelRecord& label);
@@ -160,7 +171,8 @@ class Ledger : private BudgetOwner {
   void let_go_of_budget() noexcept override { let_go(); }
   void pressure_changed() noexcept override;
 
-  // Throws: ReservationMismatch for a consumer of another adaptor, std::invalid_argument.
+  // Throws: ReservationMismatch for a consumer of another adaptor, std::invalid_argument for options that contradict
+  // each other.
   [[nodiscard]] BudgetCore& purse_of(ReservationOptions const& options);
   [[nodiscard]] Asked ask(std::size_t bytes, ReservationOptions const& options);
   [[nodiscard]] Wish wish(Asked const& asked, LabelRecord const& label) const noexcept;
@@ -172,7 +184,6 @@ class Ledger : private BudgetOwner {
 
   // Read by every allocation and never written: apart from what reserving changes.
   std::size_t granule_mask_;
-  int granule_shift_;
   MemoryType type_;
   UnreservedPolicy unreserved_;
   Tracking tracking_;
@@ -206,31 +217,30 @@ class Ledger : private BudgetOwner {
 // The allocation path, inline because every allocation passes it.
 
 inline ReservationBlock::Draw ReservationBlock::draw(std::size_t bytes) {
-  Draw draw{ledger_->charge(bytes), 0};
-  if (draw.charge < 0 || !account_.take_quickly(draw.charge, draw.live)) [[unlikely]] { return draw_slowly(bytes); }
+  Draw draw{charge_of_live(bytes), 0};
+  if (bytes > static_cast<std::size_t>(Budget::max_bytes) - granule_mask_) [[unlikely]] { return draw_slowly(bytes); }
+  count(draw.charge);
+  if (!account_.take_quickly(draw.charge, draw.live)) [[unlikely]] { return draw_slowly(bytes); }
   return draw;
 }
 
-inline void ReservationBlock::count(Draw draw) noexcept {
-  if (draw.live > peak_.load(std::memory_order_relaxed)) { raise_peak(draw.live); }
-  std::int64_t const granules = draw.charge >> ledger_->granule_shift();
+inline void ReservationBlock::count(std::int64_t charge) noexcept {
   void* const me = __builtin_thread_pointer();
   void* owner = own_thread_.load(std::memory_order_relaxed);
   if (owner == nullptr && own_thread_.compare_exchange_strong(owner, me, std::memory_order_relaxed)) { owner = me; }
-  if (owner == me && granules < largest_counted_granules) [[likely]] {
-    std::uint64_t const step = (static_cast<std::uint64_t>(granules) << count_bits) | 1U;
+  if (owner == me && charge < largest_counted) [[likely]] {
+    std::uint64_t const step = (static_cast<std::uint64_t>(charge) << count_bits) | 1U;
     std::uint64_t const now = own_counters_.load(std::memory_order_relaxed) + step;
     own_counters_.store(now, std::memory_order_relaxed);
     if ((now & fold_mask) != 0) [[unlikely]] { fold_own_counters(); }
   } else {
-    ledger_->pool().count(label_record(), {0, 1, draw.charge, 0});
+    ledger_->pool().count(label_record(), {0, 1, charge, 0});
   }
-  if (ledger_->observed()) [[unlikely]] { observe(TraceKind::Allocate, draw.charge); }
 }
 
 inline void ReservationBlock::give_back(std::size_t bytes) noexcept {
-  std::int64_t const charge = ledger_->charge_of_live(bytes);
-  if (ledger_->observed()) [[unlikely]] { observe(TraceKind::Free, charge); }
+  std::int64_t const charge = charge_of_live(bytes);
+  if (observed_) [[unlikely]] { observe(TraceKind::Free, charge); }
   if (account_.credit(charge) != &account_) [[unlikely]] { recycle_if_settled(); }
 }
 

@@ -73,12 +73,13 @@ class [[nodiscard]] BasicMemoryReservation {
   [[nodiscard]] Resource resource() const noexcept { return Resource{*block_}; }
 
   // Takes more from the adaptor's budget. Throws: ReservationRefused, ImpossibleRequest, ReservationClosed. A
-  // preallocated one must have nothing live (ReservationMismatch): its block goes back and another is taken; where the
-  // upstream has none (UpstreamOutOfMemory) it is closed afterwards. The same holds for `split` and `merge`.
+  // preallocated one must have nothing live (ReservationMismatch): its block goes back and another is taken. Where the
+  // upstream has none (UpstreamOutOfMemory) it keeps what it had; unless somebody else was given even that meanwhile:
+  // then it is closed. The same holds for `split` and `merge`.
   void grow(std::size_t bytes, AllowOverbooking overbooking = AllowOverbooking::NO) {
     block_->grow(bytes, overbooking);
   }
-  // Returns: whether the bytes were there.
+  // Returns: whether the bytes were there; false for a preallocated one.
   [[nodiscard]] bool try_grow(std::size_t bytes) noexcept { return block_->try_grow(bytes); }
   // Gives back all that is unspent and stays open. Returns: the bytes given back.
   std::int64_t shrink_to_fit() noexcept { return block_->shrink_to_fit(); }
@@ -86,8 +87,9 @@ class [[nodiscard]] BasicMemoryReservation {
   // in between. Throws: ReservationExhausted when the balance is less, ReservationClosed.
   [[nodiscard]] BasicMemoryReservation split(std::size_t bytes) { return BasicMemoryReservation{block_->split(bytes)}; }
   // Takes in all of `other`, its live buffers included: what they free comes here. `other` is empty afterwards. A
-  // closed `other` has nothing to bring and stays what it was. Throws: ReservationMismatch if it came from another
-  // adaptor or consumer, or one of them is preallocated and has live allocations; then both are unharmed.
+  // closed `other` has nothing to bring and stays what it was; merging into a closed one closes `other`. Throws:
+  // ReservationMismatch if it came from another adaptor or consumer, or one of them is preallocated and has live
+  // allocations; ReservationClosed if this one is preallocated and closed; then both are unharmed.
   void merge(BasicMemoryReservation&& other) {
     if (other.block_ == nullptr || other.block_ == block_) { return; }
     if (&other.block_->ledger() != &block_->ledger()) {

@@ -12,7 +12,8 @@
 // it runs is told by one more call, so it always ends with the latest. It may allocate, free, subscribe and
 // unsubscribe; it must not throw, and should hand on long work.
 // Thread safety: any thread. Ownership: the subscription ends when it is dropped, which waits for a call under way
-// (unless dropped inside it); it may outlive the adaptor.
+// (unless dropped inside it); it may outlive the adaptor. So two functions that each end the other's subscription wait
+// for each other for ever when they run at once, like two threads that join each other: let an owner outside end both.
 #pragma once
 
 #include <cstdint>

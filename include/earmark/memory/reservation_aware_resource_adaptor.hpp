@@ -78,13 +78,15 @@ class BasicReservationAwareResourceAdaptor {
   [[nodiscard]] Reservation reserve(std::size_t bytes, ReservationOptions const& options) {
     return Reservation{ledger_->reserve(bytes, options)};
   }
-  // Returns: nothing when the bytes are not available, whatever their number.
+  // Returns: nothing when the bytes are not available, whatever their number. Throws: UpstreamOutOfMemory for a
+  // preallocated one whose bytes the budget had and the upstream did not: that is no expected outcome. (All the other
+  // ways to reserve throw it, too.)
   [[nodiscard]] std::optional<Reservation> try_reserve(std::size_t bytes, ReservationOptions const& options = {}) {
     detail::ReservationBlock* const block = ledger_->try_reserve(bytes, options);
     return block == nullptr ? std::nullopt : std::optional<Reservation>{Reservation{*block}};
   }
-  // Sets aside as much of `bytes` as is available, but not less than `at_least`; `granted()` says how much.
-  // Throws: ReservationRefused, ImpossibleRequest when not even `at_least` is.
+  // Sets aside as much of `bytes` as is available, but not less than `at_least`; `granted()` says how much. While
+  // others wait nothing is. Throws: ReservationRefused, ImpossibleRequest when not even `at_least` is (0 always is).
   [[nodiscard]] Reservation reserve_up_to(std::size_t bytes, std::size_t at_least,
                                           ReservationOptions const& options = {}) {
     return Reservation{ledger_->reserve_up_to(bytes, at_least, options)};
@@ -113,9 +115,14 @@ class BasicReservationAwareResourceAdaptor {
     return reserve_blocking(bytes, options, wait);
   }
   // The same without a thread: calls `callback` once with a `ReservationResult`, on the executor of `wait` if there is
-  // one, else before this returns or on the thread that brought the memory back. It must not throw; what it captures is
-  // kept until then, and so is the adaptor. Throws: std::bad_alloc, ReservationMismatch, std::invalid_argument for a
-  // deadline without an executor; then it is not called.
+  // one, else before this returns or on the thread that brought the memory back. An executor that drops its tasks drops
+  // the call, and what was granted goes back. It must not throw; what it captures is kept until then, and so is the
+  // adaptor.
+  // Without an executor, one begins when another on the same thread has returned: what a callback gives back may serve
+  // thousands whose callbacks give back what they got. So it must not wait until another one was called; it may
+  // `reserve_blocking` from the same adaptor, since whom it served are called first.
+  // Throws: std::bad_alloc, ReservationMismatch, std::invalid_argument for a deadline without an executor; then it is
+  // not called.
   template <class Callback>
   void async_reserve(std::size_t bytes, Callback callback, ReservationOptions const& options = {},
                      WaitOptions const& wait = {}) {

@@ -54,13 +54,18 @@ class alignas(128) ReservationBlock {
   // Takes the charge for `bytes` (> 0) from the balance, as the exhausted policy allows.
   // Throws: ReservationExhausted, ReservationClosed.
   [[nodiscard]] Draw draw(std::size_t bytes);
-  // Counts an allocation that the upstream made.
-  void count(Draw draw) noexcept;
+  // Whether nothing as much was live before: to be raised once the upstream gave the bytes.
+  [[nodiscard]] bool is_new_peak(std::int64_t live) const noexcept { return live > peak(); }
+  void raise_peak(std::int64_t live) noexcept;
+  // Tells of an allocation that the upstream made, if anybody listens.
+  void note_allocation(std::int64_t charge) noexcept {
+    if (observed_) [[unlikely]] { observe(TraceKind::Allocate, charge); }
+  }
   // Gives a charge back: to the balance while open, else onward. Call after the upstream freed the bytes.
   void give_back(std::size_t bytes) noexcept;
   // Undoes a draw whose allocation failed. Call in a handler. Throws: UpstreamOutOfMemory for a bad_alloc, else
   // what is being handled.
-  [[noreturn]] void fail(Draw draw);
+  [[noreturn]] void fail(std::int64_t charge);
 
   // As `draw` for bytes that are a charge already, without throwing: for nested budgets.
   [[nodiscard]] Taken try_draw(std::int64_t charge) noexcept;
@@ -69,7 +74,8 @@ class alignas(128) ReservationBlock {
   // -- preallocated reservations -------------------------------------------------------------------------------------
 
   [[nodiscard]] bool preallocated() const noexcept { return preallocated_; }
-  // Takes the block's whole grant from the upstream as one piece. Throws: UpstreamOutOfMemory, std::bad_alloc.
+  // Takes the block's whole grant from the upstream as one piece. Throws: UpstreamOutOfMemory, std::bad_alloc; then it
+  // is not preallocated.
   void preallocate(FallbackPolicy fallback);
   // Draws on the block instead of the account, and counts. Throws: ReservationExhausted, ReservationClosed,
   // UpstreamOutOfMemory; what recording a mark throws.
@@ -83,7 +89,8 @@ class alignas(128) ReservationBlock {
   void close() noexcept;
   // The owner's handle goes: closes unless the refund policy says to wait, and gives up its reference.
   void drop() noexcept;
-  // Throws: ReservationMismatch if one of them is preallocated and in use; then both are unharmed.
+  // Throws: ReservationMismatch if one of them is preallocated and in use, ReservationClosed if `other` is preallocated
+  // and closed, UpstreamOutOfMemory; then both are unharmed.
   void merge_into(ReservationBlock& other);
   void grow(std::size_t bytes, AllowOverbooking overbooking);
   [[nodiscard]] bool try_grow(std::size_t bytes) noexcept;
@@ -124,10 +131,7 @@ class alignas(128) ReservationBlock {
 
   void retain() noexcept { references_.fetch_add(1, std::memory_order_relaxed); }
   void release() noexcept {
-    // The last owner needs no read-modify-write: nobody is left to race with.
-    if (references_.load(std::memory_order_acquire) == 1 || references_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
-      last_reference_gone();
-    }
+    if (drop_reference()) { last_reference_gone(); }
   }
 
   // The resource object inside the block, which non-owning references point at: it stays put when the handle moves.
@@ -148,12 +152,18 @@ class alignas(128) ReservationBlock {
 
   enum Use : std::uint8_t { Free, InUse, Orphaned };  // orphaned: no references, but bytes still live
 
-  // Allocations and their bytes in one word: the count in the low bits, granules above. Folded into the label's record
+  // Allocations and their bytes in one word: the count in the low bits, bytes above. Folded into the label's record
   // long before either part can overflow.
   static constexpr int count_bits = 24;
   static constexpr std::uint64_t fold_mask = (std::uint64_t{1} << (count_bits - 1)) | (std::uint64_t{1} << 63);
-  static constexpr std::int64_t largest_counted_granules = std::int64_t{1} << 32;
+  static constexpr std::int64_t largest_counted = std::int64_t{1} << 38;
 
+  // Of a block that the pool made. Requires: nobody else uses it.
+  void belongs_to(Ledger& ledger) noexcept;
+  [[nodiscard]] std::int64_t charge_of_live(std::size_t bytes) const noexcept {
+    std::size_t const mask = granule_mask_;
+    return static_cast<std::int64_t>((bytes + mask) & ~mask);
+  }
   void open(std::int64_t granted, BudgetCore& purse, ReservationOptions const& options) noexcept;
   [[nodiscard]] BlockExtras& make_extras();
   // Requires: it is preallocated.
@@ -174,20 +184,41 @@ class alignas(128) ReservationBlock {
   void draw_all() noexcept;
   void undraw_all() noexcept;
   [[nodiscard]] FallbackPolicy fallback() const noexcept;
+  void require_idle() const;
+  [[noreturn]] void throw_busy() const;
   void begin_rebuild();
-  void end_rebuild();
-  void end_rebuild_closed() noexcept;
+  void end_rebuild() noexcept;
+  void take_block();
+  void restore_block() noexcept;
+  template <class Change, class TakeBlocks, class Undo>
+  void rebuild_around(Change const& change, TakeBlocks const& take_blocks, Undo const& undo);
+  void grow_block(std::int64_t taken);
+  [[nodiscard]] ReservationBlock& split_block(std::int64_t charge);
+  void merge_into_block(ReservationBlock& other);
+  [[nodiscard]] std::int64_t leave_block();
+  [[nodiscard]] std::int64_t move_into_block_of(ReservationBlock& other);
+  std::int64_t move_all_to(ReservationBlock& other);
+  [[nodiscard]] ReservationBlock& split_off(std::int64_t charge);
   [[nodiscard]] std::int64_t shrink_preallocation() noexcept;
   [[nodiscard]] std::int64_t close_account() noexcept;
-  template <class Change>
-  auto rebuild_around(Change const& change);
   [[nodiscard]] Draw draw_slowly(std::size_t bytes);
+  // Counts an allocation. Best before the bytes are taken: a store after that would hold up the next atomic operation.
+  void count(std::int64_t charge) noexcept;
+  // Undoes that.
+  void uncount(std::int64_t charge) noexcept;
   [[nodiscard]] Taken draw_growing(std::int64_t charge, ExhaustedPolicy policy) noexcept;
+  // Returns: whether it was the last one.
+  [[nodiscard]] bool drop_reference() noexcept {
+    // The last owner needs no read-modify-write: nobody is left to race with.
+    return references_.load(std::memory_order_acquire) == 1 || references_.fetch_sub(1, std::memory_order_acq_rel) == 1;
+  }
   void last_reference_gone() noexcept;
   void recycle_if_settled() noexcept;
-  void recycle() noexcept;
+  // These return the block that it was merged into, if it was and is recycled now: its reference is the caller's.
+  [[nodiscard]] ReservationBlock* end_of_references() noexcept;
+  [[nodiscard]] ReservationBlock* try_recycle() noexcept;
+  [[nodiscard]] ReservationBlock* recycle() noexcept;
   void observe(TraceKind kind, std::int64_t charge) noexcept;
-  void raise_peak(std::int64_t live) noexcept;
   void fold_own_counters() noexcept;
   [[nodiscard]] LabelRecord::Counters unpack(std::uint64_t counters) const noexcept;
   [[noreturn]] void throw_short(Taken const& taken, std::int64_t charge) const;
@@ -201,10 +232,12 @@ class alignas(128) ReservationBlock {
   // Allocations of the thread that made the first, which alone writes this: no read-modify-write. All others count on
   // their cores, for the label.
   std::atomic<std::uint64_t> own_counters_{0};
-
-  // What they only read:
-  alignas(64) Ledger* ledger_{nullptr};
   std::atomic<void*> own_thread_{nullptr};
+
+  // What they only read; some of it as the ledger has it, so that it is found without asking there:
+  alignas(64) Ledger* ledger_{nullptr};
+  std::uint32_t granule_mask_{0};
+  bool observed_{false};
   std::atomic<std::int32_t> references_{0};
   std::atomic<std::uint8_t> use_{Use::Free};
   ExhaustedPolicy exhausted_{ExhaustedPolicy::Refuse};

@@ -25,10 +25,11 @@ class TraceRing;
 // Whether a reservation may pass the limit. Spelled as the field spells it.
 enum class AllowOverbooking : std::uint8_t { NO, YES };
 
-// What happens when an allocation finds too little left in its reservation.
+// What happens when an allocation finds too little left in its reservation. A preallocated one is one block and does
+// not grow by itself: only Refuse. Growth for an aborted consumer ends with ReservationAborted.
 enum class ExhaustedPolicy : std::uint8_t {
   Refuse,          // throw ReservationExhausted
-  GrowOrRefuse,    // take what is missing from the adaptor's budget, else throw
+  GrowOrRefuse,    // take what is missing from the adaptor's budget, also ahead of those who wait, else throw
   GrowOrOverbook,  // take it even past the limit
 };
 

@@ -17,6 +17,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <new>
 #include <utility>
 
@@ -97,47 +98,53 @@ class BasicReservationResource {
   [[nodiscard]] void* allocate(cuda::stream_ref stream, std::size_t bytes,
                                std::size_t alignment = alignof(std::max_align_t)) {
     if (bytes == 0) { return nullptr; }
-    if (block_->preallocated()) [[unlikely]] { return block_->allocate_within({bytes, alignment, stream}); }
-    detail::ReservationBlock::Draw const draw = block_->draw(bytes);
+    detail::ReservationBlock& block = *block_;  // kept at hand while the upstream is called
+    if (block.preallocated()) [[unlikely]] { return block.allocate_within({bytes, alignment, stream}); }
+    auto const [charge, live] = block.draw(bytes);
+    if (block.is_new_peak(live)) [[unlikely]] { return allocate_at_peak({bytes, alignment, stream}, charge, live); }
     void* pointer = nullptr;
     try {
       pointer = upstream().allocate(stream, bytes, alignment);
       if (pointer == nullptr) [[unlikely]] { throw std::bad_alloc{}; }
     }
     catch (...) {
-      pointer = retry_or_fail({bytes, alignment, stream}, draw);
+      pointer = retry_or_fail({bytes, alignment, stream}, charge);
     }
-    block_->count(draw);
+    block.note_allocation(charge);
     return pointer;
   }
   void deallocate(cuda::stream_ref stream, void* pointer, std::size_t bytes,
                   std::size_t alignment = alignof(std::max_align_t)) noexcept {
     if (bytes == 0) { return; }
-    if (block_->preallocated()) [[unlikely]] { return block_->deallocate_within(pointer, {bytes, alignment, stream}); }
+    detail::ReservationBlock& block = *block_;
+    if (block.preallocated()) [[unlikely]] { return block.deallocate_within(pointer, {bytes, alignment, stream}); }
     upstream().deallocate(stream, pointer, bytes, alignment);
     ledger().note_free();
-    block_->give_back(bytes);
+    block.give_back(bytes);
   }
   [[nodiscard]] void* allocate_sync(std::size_t bytes, std::size_t alignment = alignof(std::max_align_t)) {
     if (bytes == 0) { return nullptr; }
-    if (block_->preallocated()) [[unlikely]] { return block_->allocate_within({bytes, alignment, {}}); }
-    detail::ReservationBlock::Draw const draw = block_->draw(bytes);
+    detail::ReservationBlock& block = *block_;
+    if (block.preallocated()) [[unlikely]] { return block.allocate_within({bytes, alignment, {}}); }
+    auto const [charge, live] = block.draw(bytes);
+    if (block.is_new_peak(live)) [[unlikely]] { return allocate_at_peak({bytes, alignment, {}}, charge, live); }
     void* pointer = nullptr;
     try {
       pointer = upstream().allocate_sync(bytes, alignment);
       if (pointer == nullptr) [[unlikely]] { throw std::bad_alloc{}; }
     }
     catch (...) {
-      pointer = retry_or_fail({bytes, alignment, {}}, draw);
+      pointer = retry_or_fail({bytes, alignment, {}}, charge);
     }
-    block_->count(draw);
+    block.note_allocation(charge);
     return pointer;
   }
   void deallocate_sync(void* pointer, std::size_t bytes, std::size_t alignment = alignof(std::max_align_t)) noexcept {
     if (bytes == 0) { return; }
-    if (block_->preallocated()) [[unlikely]] { return block_->deallocate_within(pointer, {bytes, alignment, {}}); }
+    detail::ReservationBlock& block = *block_;
+    if (block.preallocated()) [[unlikely]] { return block.deallocate_within(pointer, {bytes, alignment, {}}); }
     upstream().deallocate_sync(pointer, bytes, alignment);
-    block_->give_back(bytes);
+    block.give_back(bytes);
   }
 
   // The adaptor that the reservation came from: to make another one beside it.
@@ -169,9 +176,29 @@ class BasicReservationResource {
   }
   [[nodiscard]] auto& upstream() const noexcept { return ledger().upstream(); }
 
+  [[nodiscard]] void* ask_upstream(detail::ReservationBlock::Within const& request) {
+    void* const pointer = request.stream ? upstream().allocate(*request.stream, request.bytes, request.alignment)
+                                         : upstream().allocate_sync(request.bytes, request.alignment);
+    if (pointer == nullptr) { throw std::bad_alloc{}; }
+    return pointer;
+  }
+  // The rest of an allocation with which as much is live as never before. Apart, so that most need not keep `live`.
+  [[nodiscard, gnu::noinline]] void* allocate_at_peak(detail::ReservationBlock::Within const& request,
+                                                      std::int64_t charge, std::int64_t live) {
+    void* pointer = nullptr;
+    try {
+      pointer = ask_upstream(request);
+    }
+    catch (...) {
+      pointer = retry_or_fail(request, charge);
+    }
+    block_->raise_peak(live);
+    block_->note_allocation(charge);
+    return pointer;
+  }
   // In a handler: once more, if memory that streams have yet to free may have been missing.
   [[nodiscard, gnu::noinline]] void* retry_or_fail(detail::ReservationBlock::Within const& request,
-                                                   detail::ReservationBlock::Draw draw) {
+                                                   std::int64_t charge) {
     try {
       try {
         throw;
@@ -179,13 +206,10 @@ class BasicReservationResource {
       catch (std::bad_alloc const&) {
         if (!ledger().wait_for_pending_frees()) { throw; }
       }
-      void* const pointer = request.stream ? upstream().allocate(*request.stream, request.bytes, request.alignment)
-                                           : upstream().allocate_sync(request.bytes, request.alignment);
-      if (pointer == nullptr) { throw std::bad_alloc{}; }
-      return pointer;
+      return ask_upstream(request);
     }
     catch (...) {
-      block_->fail(draw);
+      block_->fail(charge);
     }
   }
 

@@ -23,14 +23,26 @@ namespace earmark::detail {
 
 template <class Atomics>
 class BasicBudget;
+template <class Atomics>
+class BasicBudgetCallbacks;
+
+// What being told that it is decided leads to, on the thread that tells.
+enum class Completion : std::uint8_t {
+  Quick,      // a word to a thread that waits
+  CallsBack,  // other people's code, which may give back what it got: see `BasicBudget`
+};
 
 // One who waits. Derive from it to be told.
 template <class Atomics>
 class BasicWaitRequest {
  public:
-  BasicWaitRequest(std::int64_t bytes, BasicBudget<Atomics>& purse, int priority,
-                   std::int64_t net_memory_delta) noexcept
-      : bytes_(bytes), net_memory_delta_(net_memory_delta), purse_(&purse), priority_(priority) {}
+  BasicWaitRequest(std::int64_t bytes, BasicBudget<Atomics>& purse, int priority, std::int64_t net_memory_delta,
+                   Completion completion = Completion::Quick) noexcept
+      : bytes_(bytes),
+        net_memory_delta_(net_memory_delta),
+        purse_(&purse),
+        priority_(priority),
+        completion_(completion) {}
   BasicWaitRequest(BasicWaitRequest const&) = delete;
   BasicWaitRequest& operator=(BasicWaitRequest const&) = delete;
 
@@ -51,7 +63,7 @@ class BasicWaitRequest {
   template <class>
   friend class BasicWaitQueue;
   template <class>
-  friend class BasicBudget;
+  friend class BasicBudgetCallbacks;
 
   // Called once, outside every lock, on whatever thread decided; the request may be gone when it returns.
   virtual void complete() noexcept = 0;
@@ -64,6 +76,7 @@ class BasicWaitRequest {
   Taken outcome_{};
   int priority_;
   std::int32_t overtaken_{0};
+  Completion completion_;
   bool queued_{false};
 };
 

@@ -29,8 +29,8 @@ struct Wish {
 // A request in a budget's queue, as reports show it.
 class Waiting : public BasicWaitRequest<StdAtomics> {
  public:
-  Waiting(Wish const& wish, WaitOptions const& options, Clock::time_point since) noexcept
-      : BasicWaitRequest(wish.bytes, wish.purse, options.priority, options.net_memory_delta),
+  Waiting(Wish const& wish, WaitOptions const& options, Clock::time_point since, Completion completion) noexcept
+      : BasicWaitRequest(wish.bytes, wish.purse, options.priority, options.net_memory_delta, completion),
         label_(wish.label),
         since_(since) {}
 
@@ -50,10 +50,11 @@ class Waiting : public BasicWaitRequest<StdAtomics> {
 // Throws: std::bad_alloc (only of a nested budget); then nothing happened.
 [[nodiscard]] Taken wait_blocking(Wish const& wish, WaitOptions const& options, Clock const& clock);
 
-// The same without a thread: `done` is called once with the outcome, on `options.executor` if there is one, else before
-// this returns or on the thread that brought the bytes back. It must not throw. Until then it keeps alive what it has
-// captured, and must so keep the budget. `decided`: the outcome, where it is known already. Throws: std::bad_alloc;
-// then `done` is not called.
+// The same without a thread: `done` is called once with the outcome, on `options.executor` if there is one (unless that
+// drops it), else before this returns or on the thread that brought the bytes back, where it begins when whatever that
+// thread is calling back for this budget already has returned. It must not throw, nor wait for another's. Until then it
+// keeps alive what it has captured, and must so keep the budget. `decided`: the outcome, where it is known already.
+// Throws: std::bad_alloc; then `done` is not called.
 void wait_async(Wish const& wish, WaitOptions const& options, Clock const& clock, std::function<void(Taken)> done,
                 std::optional<Taken> const& decided = std::nullopt);
 
