@@ -1,7 +1,7 @@
 // Copyright (c) 2026 The Earmark authors
 // SPDX-License-Identifier: Apache-2.0
 //
-// Open files of the operating system: an owned descriptor, and `File` on one. Private to core.
+// Open files of the operating system: an owned descriptor, and `File` on one. Private to core and tier.
 // Thread safety: as `File`.
 #pragma once
 
