@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 root = Path(__file__).resolve().parent.parent
-DOCUMENTS = ["docs/reservations.md"]
+DOCUMENTS = ["docs/reservations.md", "docs/spilling.md"]
 LEFT_OUT = "..."
 
 

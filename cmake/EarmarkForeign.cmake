@@ -16,7 +16,7 @@ if(NOT IS_DIRECTORY "${EARMARK_WHEELS}")
   message(FATAL_ERROR "The wheels in requirements.txt are missing: run './dev setup', or set EARMARK_WHEELS")
 endif()
 
-set(EARMARK_FOREIGN_PARTS cccl cudart rmm arrow parquet)
+set(EARMARK_FOREIGN_PARTS cccl cudart rmm arrow parquet uring)
 foreach(part IN LISTS EARMARK_FOREIGN_PARTS)
   include("${CMAKE_CURRENT_LIST_DIR}/foreign/${part}.cmake")
 endforeach()
