@@ -3,16 +3,20 @@
 #include "arguments.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cctype>
 #include <cstdint>
+#include <cstdlib>
+#include <memory>
 #include <optional>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "earmark/ops/errors.hpp"
+#include "help_texts.hpp"
 #include "option_values.hpp"
 
 namespace earmark::cli {
@@ -21,124 +25,247 @@ namespace {
 constexpr std::int64_t most_partitions = INT32_MAX;
 constexpr std::int64_t most_threads = 1024;
 
-constexpr auto main_examples = R"(Example:
-  earmark repartition in/*.parquet --by customer --partitions 64 --output out --memory 512MiB
-
-'earmark COMMAND --help' tells all about a command.)";
-
-constexpr auto repartition_examples = R"(SIZE: 512MiB, 1.5GiB, 2g (binary), 1GB (decimal) or plain bytes.
-
-Examples:
-  earmark repartition events/ --by user_id --partitions 64 --output out --memory 512MiB
-  earmark repartition 'in/*.parquet' --by 'country,"city, district"' --partitions 16 \
-      --output out --memory 1GB --threads 4 --compression zstd:3 --overwrite
-  earmark repartition a.parquet b.parquet --by id --partitions 8 --output out \
-      --memory 200MiB --json --progress never
-
-Exit codes: 0 done, 1 a defect of Earmark, 2 usage or refused output, 3 bad input, 4 not enough
-memory, 5 file system, 130 interrupted, 143 terminated.)";
+using Text = std::optional<std::string>;
 
 // Options as typed; their values are read after the parser has sorted them.
-struct RawRepartition {
-  std::vector<std::string> inputs;
-  std::vector<std::string> by;
-  std::string partitions;
-  std::string output;
-  std::string memory;
-  std::optional<std::string> threads{};
-  std::optional<std::string> compression{};
-  std::optional<std::string> row_group_bytes{};
-  std::string progress{"auto"};
-  bool overwrite{false};
-  bool json{false};
+struct RawOptions {
+  std::vector<std::string> inputs{};
+  std::vector<std::string> by{};
+  std::vector<std::string> columns{};
+  Text partitions{};
+  Text output{};
+  Text memory{};
+  Text threads{};
+  Text compression{};
+  Text row_group_bytes{};
+  Text progress{};
+  // Switches: the parser says "true" for one on the line.
+  std::string overwrite{};
+  std::string verify{};
+  std::string json{};
   bool no_admission_check{false};
 };
 
-[[nodiscard]] CLI::App* add_repartition(CLI::App& app, RawRepartition& raw) {
+// "--row-group-bytes" -> "EARMARK_ROW_GROUP_BYTES".
+[[nodiscard]] std::string variable_of(std::string_view option) {
+  std::string name = "EARMARK";
+  for (char const character : option.substr(1)) {
+    name.push_back(character == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(character))));
+  }
+  return name;
+}
+
+[[nodiscard]] std::string_view environment(std::string const& variable) {
+  auto const* const value = std::getenv(variable.c_str());
+  return value == nullptr ? std::string_view{} : std::string_view{value};
+}
+
+// The parser's help, without a variable beside each option: they follow one rule, which the end of the help tells.
+class HelpFormat final : public CLI::Formatter {
+ public:
+  std::string make_option_opts(CLI::Option const* option) const override {
+    if (option->get_type_size() == 0) { return {}; }
+    return " " + option->get_type_name() + (option->get_required() ? " (required)" : "");
+  }
+};
+
+CLI::Option* add_value(CLI::App& command, std::string const& option, Text& target, char const* description,
+                       char const* type) {
+  return command.add_option(option, target, description)->type_name(type)->envname(variable_of(option));
+}
+
+CLI::Option* add_names(CLI::App& command, std::string const& option, std::vector<std::string>& target,
+                       char const* description) {
+  return command.add_option(option, target, description)
+      ->type_name("COL[,COL]")
+      ->allow_extra_args(false)
+      ->envname(variable_of(option));
+}
+
+void add_switch(CLI::App& command, std::string const& option, std::string& target, char const* description) {
+  command.add_flag(option, target, description)->envname(variable_of(option));
+}
+
+// What several commands take.
+void add_settings(CLI::App& command, RawOptions& raw) {
+  add_value(command, "--memory", raw.memory,
+            "Bound on the peak resident size of the process (default: auto, 80 % of what is available)",
+            "SIZE|PCT%|auto");
+  add_value(command, "--threads", raw.threads, "Threads that work (default: one a core)", "N");
+  add_value(command, "--compression", raw.compression,
+            "snappy, zstd[:LEVEL], lz4, gzip, brotli or none (default: each column's own)", "CODEC");
+  add_value(command, "--row-group-bytes", raw.row_group_bytes,
+            "Arrow bytes at which a row group is full (default: 64MiB or 122880 rows)", "SIZE");
+  add_value(command, "--progress", raw.progress, "auto (on a terminal), always or never", "WHEN");
+}
+
+[[nodiscard]] CLI::App* add_repartition(CLI::App& app, RawOptions& raw) {
   auto* const command = app.add_subcommand(
       "repartition", "Reads Parquet and writes exactly N files, rows placed by the hash of their key");
-  command->footer(repartition_examples);
+  command->footer(repartition_help_end);
   command->add_option("IN", raw.inputs, "Files, folders (all *.parquet below) and globs, of one schema")
       ->required()
       ->type_name("");
-  command->add_option("--by", raw.by, "Key columns; quote a name that has a comma: '\"a,b\"'")
-      ->required()
-      ->type_name("COL[,COL]")
-      ->allow_extra_args(false);
-  command->add_option("--partitions", raw.partitions, "How many files to write")->required()->type_name("N");
-  command->add_option("--output", raw.output, "Folder to create")->required()->type_name("DIR");
-  command->add_option("--memory", raw.memory, "Bound on the peak resident size of the process")
-      ->required()
-      ->type_name("SIZE");
-  command->add_option("--threads", raw.threads, "Threads that work (default: one a core)")->type_name("N");
-  command
-      ->add_option("--compression", raw.compression,
-                   "snappy, zstd[:LEVEL], lz4, gzip, brotli or none (default: each column's own)")
-      ->type_name("CODEC");
-  command
-      ->add_option("--row-group-bytes", raw.row_group_bytes,
-                   "Arrow bytes at which a row group is full (default: 64MiB or 122880 rows)")
-      ->type_name("SIZE");
-  command->add_flag("--overwrite", raw.overwrite, "Replace the output folder, whatever is in it");
-  command->add_option("--progress", raw.progress, "auto (on a terminal), always or never")->type_name("WHEN");
-  command->add_flag("--json", raw.json, "Print the summary, or the error, as one JSON object");
+  add_names(*command, "--by", raw.by, "Key columns; quote a name that has a comma: '\"a,b\"'")->required();
+  add_value(*command, "--partitions", raw.partitions, "How many files to write", "N")->required();
+  add_value(*command, "--output", raw.output, "Folder to create", "DIR")->required();
+  add_names(*command, "--columns", raw.columns, "Columns to write, a nested one whole (default: all)");
+  add_settings(*command, raw);
+  add_switch(*command, "--overwrite", raw.overwrite, "Replace the output folder, whatever is in it");
+  add_switch(*command, "--verify", raw.verify, "Read input and output again, and compare them before publishing");
+  add_switch(*command, "--json", raw.json, "Print the summary, or the error, as one JSON object");
   // Hidden: lets a test find the least limit that works.
   command->add_flag("--no-admission-check", raw.no_admission_check, "")->group("");
   return command;
 }
 
-[[nodiscard]] ProgressStyle parse_progress(std::string_view text) {
+[[nodiscard]] CLI::App* add_info(CLI::App& app, RawOptions& raw) {
+  auto* const command = app.add_subcommand(
+      "info", "Tells what was built, what the machine has, which limits hold, and where each setting comes from");
+  command->footer(info_help_end);
+  add_value(*command, "--output", raw.output, "Folder whose disk to look at (default: the current one)", "DIR");
+  add_settings(*command, raw);
+  add_switch(*command, "--json", raw.json, "Print one JSON object");
+  return command;
+}
+
+// The options that were given on the line; an option that is not among them was said by its variable.
+class Line {
+ public:
+  Line(int argument_count, char const* const* arguments) {
+    for (int i = 1; i < argument_count; ++i) {
+      std::string argument = arguments[i];
+      if (argument == "--" && !only_inputs_) {
+        only_inputs_ = true;
+        continue;
+      }
+      if (!only_inputs_) { options_.push_back(argument.substr(0, argument.find('='))); }
+      // What follows `--` is input even if it looks like an option, which the parser does not see from inside a
+      // command; as a path below "." it does.
+      words_.push_back(only_inputs_ && argument.starts_with('-') ? "./" + argument : std::move(argument));
+    }
+  }
+
+  [[nodiscard]] bool has(std::string_view option) const {
+    return std::find(options_.begin(), options_.end(), option) != options_.end();
+  }
+  // Returns: the option, or the variable that stands for it, as a message should name it.
+  [[nodiscard]] std::string name(std::string_view option) const {
+    return has(option) || environment(variable_of(option)).empty() ? std::string{option} : variable_of(option);
+  }
+  // Returns: the arguments without the program, last first, as the parser takes them.
+  [[nodiscard]] std::vector<std::string> for_parser() const { return {words_.rbegin(), words_.rend()}; }
+
+ private:
+  std::vector<std::string> options_;
+  std::vector<std::string> words_;
+  bool only_inputs_{false};
+};
+
+// Asked apart from the parser, because a line that cannot be parsed still says how to report that.
+[[nodiscard]] ReportStyle wanted_report(Line const& line) {
+  auto const by_variable = environment(variable_of("--json"));
+  bool const wants = line.has("--json") || (!by_variable.empty() && is_on(by_variable).value_or(false));
+  return wants ? ReportStyle::Json : ReportStyle::Text;
+}
+
+[[nodiscard]] std::vector<std::string> read_names(Line const& line, std::string_view option,
+                                                  std::vector<std::string> const& lists) {
+  std::vector<std::string> names;
+  for (auto const& list : lists) {
+    for (auto& name : parse_column_list(line.name(option), list)) { names.push_back(std::move(name)); }
+  }
+  return names;
+}
+
+[[nodiscard]] ProgressStyle parse_progress(std::string_view option, std::string_view text) {
   if (text == "auto") { return ProgressStyle::Auto; }
   if (text == "always") { return ProgressStyle::Always; }
   if (text == "never") { return ProgressStyle::Never; }
-  throw UsageError(fmt::format("--progress {}: give auto, always or never", text));
+  throw UsageError(fmt::format("{} {}: give auto, always or never", option, text));
 }
 
-[[nodiscard]] RunRepartition read_values(RawRepartition const& raw) {
+[[nodiscard]] RunRepartition read_repartition(RawOptions const& raw, Line const& line) {
+  auto const on = [&](std::string_view option, std::string const& text) {
+    return !text.empty() && parse_switch(line.name(option), text);
+  };
   RunRepartition run;
   auto& options = run.options;
   options.inputs = raw.inputs;
-  for (auto const& list : raw.by) {
-    for (auto& name : parse_column_list("--by", list)) { options.by.push_back(std::move(name)); }
+  options.by = read_names(line, "--by", raw.by);
+  if (!raw.columns.empty()) { options.columns = read_names(line, "--columns", raw.columns); }
+  if (raw.partitions) { options.partitions = parse_count(line.name("--partitions"), *raw.partitions, most_partitions); }
+  options.output = raw.output.value_or("");
+  if (raw.output && options.output.empty()) { throw UsageError("--output is empty; name a folder"); }
+  run.memory = raw.memory ? parse_memory(line.name("--memory"), *raw.memory) : MemorySetting{};
+  if (raw.threads) {
+    auto const threads = parse_count(line.name("--threads"), *raw.threads, most_threads);
+    options.threads = static_cast<std::size_t>(threads);
   }
-  options.partitions = parse_count("--partitions", raw.partitions, most_partitions);
-  if (raw.output.empty()) { throw UsageError("--output is empty; name a folder"); }
-  options.output = raw.output;
-  options.memory_bytes = parse_size("--memory", raw.memory);
-  if (raw.threads) { options.threads = static_cast<std::size_t>(parse_count("--threads", *raw.threads, most_threads)); }
-  if (raw.compression) { options.compression = parse_compression("--compression", *raw.compression); }
-  if (raw.row_group_bytes) { options.row_group_bytes = parse_size("--row-group-bytes", *raw.row_group_bytes); }
-  options.overwrite = raw.overwrite ? Overwrite::Yes : Overwrite::No;
+  if (raw.compression) { options.compression = parse_compression(line.name("--compression"), *raw.compression); }
+  if (raw.row_group_bytes) {
+    options.row_group_bytes = parse_size(line.name("--row-group-bytes"), *raw.row_group_bytes);
+  }
+  if (raw.progress) { run.progress = parse_progress(line.name("--progress"), *raw.progress); }
+  options.overwrite = on("--overwrite", raw.overwrite) ? Overwrite::Yes : Overwrite::No;
+  options.verify = on("--verify", raw.verify) ? Verify::Yes : Verify::No;
+  static_cast<void>(on("--json", raw.json));  // only to refuse what is no switch
   options.admission_check = raw.no_admission_check ? AdmissionCheck::No : AdmissionCheck::Yes;
-  run.progress = parse_progress(raw.progress);
   return run;
 }
 
-// Asked of the bare arguments, because a line that cannot be parsed still says how to report that.
-[[nodiscard]] ReportStyle wanted_report(int argument_count, char const* const* arguments) {
-  for (int i = 1; i < argument_count; ++i) {
-    std::string_view const argument = arguments[i];
-    if (argument == "--") { break; }
-    if (argument == "--json") { return ReportStyle::Json; }
-  }
-  return ReportStyle::Text;
+struct KnownSetting {
+  std::string_view option;
+  Text value;
+  char const* default_value;
+};
+
+// Every option that the environment may give, but the column names, which are a command's own affair.
+[[nodiscard]] std::vector<KnownSetting> known_settings(RawOptions const& raw) {
+  auto const by_variable = [](std::string_view option) {
+    auto const value = environment(variable_of(option));
+    return value.empty() ? Text{} : Text{value};
+  };
+  return {{"--memory", raw.memory, "auto"},
+          {"--threads", raw.threads, "one a core"},
+          {"--compression", raw.compression, "each column's own"},
+          {"--row-group-bytes", raw.row_group_bytes, "64MiB or 122880 rows"},
+          {"--progress", raw.progress, "auto"},
+          {"--json", raw.json.empty() ? Text{} : Text{raw.json}, "false"},
+          {"--output", raw.output, "none"},
+          {"--by", by_variable("--by"), "none"},
+          {"--columns", by_variable("--columns"), "all"},
+          {"--partitions", by_variable("--partitions"), "none"},
+          {"--overwrite", by_variable("--overwrite"), "false"},
+          {"--verify", by_variable("--verify"), "false"}};
 }
 
-// What follows `--` is input even if it looks like an option, which the parser does not see from inside a command; as a
-// path below "." it does. Returns: the arguments without the program, last first, as the parser takes them.
-[[nodiscard]] std::vector<std::string> parser_arguments(int argument_count, char const* const* arguments) {
-  std::vector<std::string> list;
-  bool only_inputs = false;
-  for (int i = 1; i < argument_count; ++i) {
-    std::string argument = arguments[i];
-    if (argument == "--" && !only_inputs) {
-      only_inputs = true;
-    } else {
-      list.push_back(only_inputs && argument.starts_with('-') ? "./" + argument : std::move(argument));
-    }
+[[nodiscard]] std::vector<std::string> unknown_variables(std::vector<KnownSetting> const& known) {
+  constexpr std::string_view prefix = "EARMARK_";
+  std::vector<std::string> unknown;
+  for (char** entry = ::environ; *entry != nullptr; ++entry) {
+    std::string_view const text = *entry;
+    auto const name = text.substr(0, text.find('='));
+    bool const is_known = std::any_of(known.begin(), known.end(), [name](KnownSetting const& setting) {
+      return variable_of(setting.option) == name;
+    });
+    if (name.starts_with(prefix) && !is_known) { unknown.emplace_back(name); }
   }
-  std::reverse(list.begin(), list.end());
-  return list;
+  std::sort(unknown.begin(), unknown.end());
+  return unknown;
+}
+
+[[nodiscard]] RunInfo read_info(RawOptions const& raw, Line const& line) {
+  // What would be refused by a command is refused here too.
+  auto const checked = read_repartition(raw, line);
+  RunInfo info{.settings = {}, .memory = checked.memory, .folder = raw.output.value_or("."), .unknown_variables = {}};
+  auto const known = known_settings(raw);
+  for (auto const& setting : known) {
+    info.settings.push_back({std::string{setting.option.substr(2)}, setting.value.value_or(setting.default_value),
+                             setting.value ? line.name(setting.option) : "default"});
+  }
+  info.unknown_variables = unknown_variables(known);
+  return info;
 }
 
 [[nodiscard]] std::string one_line(std::string text) {
@@ -149,21 +276,29 @@ struct RawRepartition {
 }  // namespace
 
 Arguments parse_arguments(int argument_count, char const* const* arguments) {
-  Arguments parsed{WrongUsage{}, wanted_report(argument_count, arguments)};
+  Line const line{argument_count, arguments};
+  Arguments parsed{WrongUsage{}, wanted_report(line)};
   CLI::App app{"Earmark: out-of-core jobs on Parquet inside a memory limit", "earmark"};
-  app.footer(main_examples);
-  app.set_version_flag("--version", std::string{"earmark "} + EARMARK_VERSION);
+  app.formatter(std::make_shared<HelpFormat>());
+  app.footer(main_help_end);
+  app.set_version_flag("--version", std::string{"earmark "} + EARMARK_VERSION, "Print the version and exit");
   app.require_subcommand(0, 1);
-  RawRepartition raw;
+  RawOptions raw;  // of repartition
+  RawOptions for_info;
   auto const* const repartition = add_repartition(app, raw);
+  auto const* const info = add_info(app, for_info);
   auto const wrong = [&](std::string message, std::string usage = {}) {
-    auto const* const help = repartition->parsed() ? "earmark repartition --help" : "earmark --help";
+    auto const* const help = repartition->parsed() ? "earmark repartition --help"
+                             : info->parsed()      ? "earmark info --help"
+                                                   : "earmark --help";
     parsed.command = WrongUsage{one_line(std::move(message)), help, std::move(usage)};
   };
   try {
-    app.parse(parser_arguments(argument_count, arguments));
+    app.parse(line.for_parser());
     if (repartition->parsed()) {
-      parsed.command = read_values(raw);
+      parsed.command = read_repartition(raw, line);
+    } else if (info->parsed()) {
+      parsed.command = read_info(for_info, line);
     } else {
       wrong("no command given", app.help());
     }
@@ -182,5 +317,7 @@ Arguments parse_arguments(int argument_count, char const* const* arguments) {
   }
   return parsed;
 }
+
+std::string parser_version() { return CLI11_VERSION; }
 
 }  // namespace earmark::cli

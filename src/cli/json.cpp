@@ -2,6 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <nlohmann/json.hpp>
 
+#include <string>
+#include <utility>
+#include <variant>
+
+#include "info.hpp"
 #include "summary.hpp"
 
 namespace earmark::cli {
@@ -12,6 +17,12 @@ using Json = nlohmann::ordered_json;
 [[nodiscard]] std::string one_line_of(Json const& object) {
   return object.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
+
+template <class Value>
+[[nodiscard]] Json json_of(Value const& value) {
+  return value;
+}
+[[nodiscard]] Json json_of(Bytes const& bytes) { return bytes.count; }
 
 }  // namespace
 
@@ -29,7 +40,7 @@ std::string summary_json(RepartitionResult const& result) {
   object["spilled_bytes"] = result.spilled_bytes;
   object["waits"] = result.waits;
   object["wait_seconds"] = result.wait_seconds;
-  object["verified"] = false;
+  object["verified"] = result.verified == Verify::Yes;
   return one_line_of(object);
 }
 
@@ -43,6 +54,24 @@ std::string failure_json(Failure const& failure) {
   if (failure.limit_bytes) { error["limit_bytes"] = *failure.limit_bytes; }
   if (failure.least_bytes) { error["least_bytes"] = *failure.least_bytes; }
   return one_line_of(Json{{"error", std::move(error)}});
+}
+
+std::string info_json(Info const& info) {
+  Json object;
+  for (auto const& section : info) {
+    Json& facts = object[section.name] = Json::object();
+    for (auto const& fact : section.facts) {
+      auto value = std::visit([](auto const& known) { return json_of(known); }, fact.value);
+      auto const name = fact.name + (std::holds_alternative<Bytes>(fact.value) ? "_bytes" : "");
+      facts[name] = fact.source.empty() ? std::move(value) : Json{{"value", std::move(value)}, {"source", fact.source}};
+    }
+  }
+  return one_line_of(object);
+}
+
+std::string json_library_version() {
+  auto const version = Json::meta()["version"];
+  return version["string"].get<std::string>();
 }
 
 }  // namespace earmark::cli

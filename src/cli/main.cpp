@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <exception>
 #include <stop_token>
 #include <string>
@@ -13,10 +14,13 @@
 
 #include "arguments.hpp"
 #include "earmark/core/clock.hpp"
+#include "earmark/core/machine_memory.hpp"
 #include "earmark/core/posix_file_system.hpp"
 #include "earmark/core/thread_pool.hpp"
 #include "earmark/ops/repartition.hpp"
 #include "failure.hpp"
+#include "info.hpp"
+#include "memory_setting.hpp"
 #include "process.hpp"
 #include "progress.hpp"
 #include "stop_signals.hpp"
@@ -47,8 +51,14 @@ namespace {
   return report(usage_failure(wrong.message, wrong.help), style);
 }
 
+[[nodiscard]] std::int64_t limit_of(MemorySetting const& setting) {
+  // A size needs no look at the machine, which may not let us.
+  return setting.kind == MemorySetting::Kind::Size ? setting.bytes : memory_limit(setting, read_machine_memory());
+}
+
 [[nodiscard]] RepartitionResult run_job(RunRepartition const& command, std::stop_token const& stop) {
   auto options = command.options;
+  options.memory_bytes = limit_of(command.memory);
   if (options.threads == 0) { options.threads = std::max(1U, std::thread::hardware_concurrency()); }
   SteadyClock const clock;
   PosixFileSystem files;
@@ -71,6 +81,11 @@ namespace {
   catch (...) {
     return report(describe(std::current_exception(), signals.cause()), style);
   }
+}
+
+[[nodiscard]] int run(RunInfo const& command, ReportStyle style) {
+  auto const info = gather_info(command);
+  return print_result(style == ReportStyle::Json ? info_json(info) : info_text(info));
 }
 
 [[nodiscard]] int run_command(int argument_count, char const* const* arguments) {

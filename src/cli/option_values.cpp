@@ -93,10 +93,11 @@ class ColumnListReader {
   std::size_t next_{0};
 };
 
+using enum Compression::Codec;
+constexpr std::array<std::pair<std::string_view, Compression::Codec>, 6> codecs{
+    {{"snappy", Snappy}, {"zstd", Zstd}, {"lz4", Lz4}, {"gzip", Gzip}, {"brotli", Brotli}, {"none", None}}};
+
 [[nodiscard]] std::optional<Compression::Codec> codec_named(std::string_view name) {
-  using enum Compression::Codec;
-  static constexpr std::array<std::pair<std::string_view, Compression::Codec>, 6> codecs{
-      {{"snappy", Snappy}, {"zstd", Zstd}, {"lz4", Lz4}, {"gzip", Gzip}, {"brotli", Brotli}, {"none", None}}};
   for (auto const& [known, codec] : codecs) {
     if (known == name) { return codec; }
   }
@@ -142,6 +143,29 @@ Compression parse_compression(std::string_view option, std::string_view text) {
         fmt::format("{} {}: only zstd takes a level, from {} to {}", option, text, least_zstd_level, most_zstd_level));
   }
   return {*codec, static_cast<int>(*level)};
+}
+
+std::string_view name_of(Compression::Codec codec) noexcept {
+  for (auto const& [name, known] : codecs) {
+    if (known == codec) { return name; }
+  }
+  return "unknown";
+}
+
+std::optional<bool> is_on(std::string_view text) noexcept {
+  for (auto const* const word : {"1", "true", "yes", "on"}) {
+    if (text == word) { return true; }
+  }
+  for (auto const* const word : {"0", "false", "no", "off"}) {
+    if (text == word) { return false; }
+  }
+  return std::nullopt;
+}
+
+bool parse_switch(std::string_view option, std::string_view text) {
+  auto const on = is_on(text);
+  if (!on) { throw UsageError(fmt::format("{} {}: give 1, true, yes or on, or 0, false, no or off", option, text)); }
+  return *on;
 }
 
 }  // namespace earmark::cli

@@ -2,11 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Reading the values of options as people type them: lists of columns, counts, sizes, codecs. Each function either
-// returns the value or throws `UsageError` with a sentence that names the option and says what would be right.
-// Thread safety: pure functions.
+// returns the value or throws `UsageError` with a sentence that names the option, or the variable that stood for it,
+// and says what would be right. Thread safety: pure functions.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,5 +29,14 @@ namespace earmark::cli {
 
 // Reads `snappy`, `zstd`, `zstd:LEVEL`, `lz4`, `gzip`, `brotli` or `none`. Throws: UsageError for anything else.
 [[nodiscard]] Compression parse_compression(std::string_view option, std::string_view text);
+
+// Returns: the codec as `--compression` takes it.
+[[nodiscard]] std::string_view name_of(Compression::Codec codec) noexcept;
+
+// Returns: whether `1`, `true`, `yes`, `on` (yes) or `0`, `false`, `no`, `off` (no) was said; nothing for anything
+// else.
+[[nodiscard]] std::optional<bool> is_on(std::string_view text) noexcept;
+// As above. Throws: UsageError for anything else.
+[[nodiscard]] bool parse_switch(std::string_view option, std::string_view text);
 
 }  // namespace earmark::cli

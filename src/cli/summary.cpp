@@ -47,7 +47,8 @@ struct Line {
           {"peak of the budget", format_bytes(result.peak_committed_bytes)},
           {"before the job", format_bytes(result.baseline_bytes)},
           {"spilled", format_bytes(result.spilled_bytes)},
-          {"waits", waits(result)}};
+          {"waits", waits(result)},
+          {"verified", result.verified == Verify::Yes ? "yes, the output was read back" : "no"}};
 }
 
 }  // namespace

@@ -17,6 +17,7 @@ constexpr std::size_t page_entries = 1 << 16;  // keeps the page index useful fo
 constexpr std::int64_t least_batch_entries = 1 << 15;
 constexpr std::int64_t most_batch_entries = 1 << 17;
 constexpr std::int64_t batch_entries_a_partition = 32;  // shorter runs cost more than longer batches
+constexpr std::size_t most_pages_a_block = 8;           // a block of few partitions must not make longer pages
 constexpr std::size_t slot_alignment = 4096;
 constexpr std::int64_t index1_values = 1 << 8;
 
@@ -67,6 +68,7 @@ void ColumnPass::make_plan() {
   plan_.form = leaf_.form;
   plan_.id_width = context_.id_width;
   plan_.partitions = context_.partitions;
+  plan_.most_block_bytes = page_bytes * std::min(context_.partitions, most_pages_a_block);
   plan_.batch_entries = std::clamp(static_cast<std::int64_t>(context_.partitions) * batch_entries_a_partition,
                                    least_batch_entries, most_batch_entries);
   dictionary_ = Dictionary::unify(context_.input, leaf_, output_, window_, context_.partitions, context_.executor,
@@ -108,7 +110,7 @@ void ColumnPass::make_slots() {
   auto const size = static_cast<std::int64_t>(staging_.size());
   std::int64_t count = std::max(size / (largest + largest / 16 + static_cast<std::int64_t>(slot_alignment)), workers);
   // Row groups far larger than staging: one at a time makes the longest pages.
-  if (largest > 4 * size / workers) { count = 1; }
+  if (largest > 4 * size / workers || context_.readers == Readers::One) { count = 1; }
   if (count > workers) { count -= count % workers; }
   count = std::clamp<std::int64_t>(count, 1, std::max<std::int64_t>(1, static_cast<std::int64_t>(window_.size())));
   std::size_t const slot_bytes = staging_.size() / static_cast<std::size_t>(count) / slot_alignment * slot_alignment;
@@ -173,6 +175,7 @@ void ColumnPass::flush_page(std::size_t worker, std::size_t partition, std::vect
   std::int64_t const first_row = totals_[partition].rows;
   EncodedPage const page = encoders_[worker]->encode(runs, totals_[partition]);
   context_.files.write_page(worker, partition, page, first_row);
+  encoders_[worker]->drop_large_scratch();
   runs.clear();
 }
 

@@ -16,6 +16,7 @@
 #include "dictionary.hpp"
 #include "earmark/core/executor.hpp"
 #include "job_memory.hpp"
+#include "memory_needs.hpp"
 #include "page_encoder.hpp"
 #include "partition_files.hpp"
 
@@ -31,6 +32,7 @@ struct PassContext {
   std::size_t partitions{1};
   int id_width{1};
   std::int64_t read_buffer_bytes{0};
+  Readers readers{Readers::All};
   // Called after each piece of work, by the worker that did it: looks for a stop and reports progress.
   // `rows`: rows of the column that went through decoding or writing, half each.
   std::function<void(std::size_t worker, double rows)> after_work;

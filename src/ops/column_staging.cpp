@@ -183,6 +183,7 @@ void StagingSlot::begin(std::size_t group_in_window) noexcept {
 void StagingSlot::drop_blocks() noexcept {
   blocks_.clear();
   oversize_.clear();
+  has_large_record_ = false;
   used_ = 0;
   full_ = false;
 }
@@ -200,7 +201,7 @@ void StagingSlot::fill(ParquetInput const& input, StagingPlan const& plan, std::
     bool const fits = plan.id_width == 1   ? append_block<std::uint8_t>(input, plan, group, worker, pool)
                       : plan.id_width == 2 ? append_block<std::uint16_t>(input, plan, group, worker, pool)
                                            : append_block<std::uint32_t>(input, plan, group, worker, pool);
-    if (!fits) {
+    if (!fits || !oversize_.empty() || has_large_record_) {  // which leaves before the next page comes
       full_ = true;
       return;
     }
@@ -348,9 +349,11 @@ bool StagingSlot::append_block(ParquetInput const& input, StagingPlan const& pla
                                StagingWorker& worker, ::arrow::MemoryPool* pool) {
   constexpr std::size_t max_block_bytes = 2'000'000'000;  // a partition's part of it has to fit into one page
   BlockShape<Id> shape = shape_of<Id>(input, plan, group, worker, batch_->ready_entries());
-  while (shape.bytes > memory_.size() - used_ || shape.value_bytes > max_block_bytes) {
-    if (!blocks_.empty()) { return false; }
-    std::int64_t const shorter = shorter_stretch(plan, shape.entries);
+  auto const fits = [&] { return shape.bytes <= memory_.size() - used_; };
+  while (!fits() || shape.value_bytes > plan.most_block_bytes) {
+    bool const is_short = shape.value_bytes <= plan.most_block_bytes;
+    std::int64_t const shorter = is_short && !blocks_.empty() ? 0 : shorter_stretch(plan, shape.entries);
+    if (shorter == 0 && !fits() && !blocks_.empty()) { return false; }  // when the slot is empty again
     if (shorter == 0) { break; }
     shape = shape_of<Id>(input, plan, group, worker, shorter);
   }
@@ -358,11 +361,12 @@ bool StagingSlot::append_block(ParquetInput const& input, StagingPlan const& pla
     input.fail(group.group, plan.leaf->index, "one record has more than 2 GB of bytes");
   }
   std::byte* memory = memory_.data() + used_;
-  if (shape.bytes <= memory_.size() - used_) {
+  if (fits()) {
     used_ += shape.bytes;
   } else {  // one record that is larger than the slot gets memory of its own
     memory = oversize_.emplace_back(pool, shape.bytes).data();
   }
+  has_large_record_ = shape.value_bytes > plan.most_block_bytes;
   blocks_.push_back(build_block(input, plan, group, worker, shape, memory));
   auto const values = static_cast<std::int64_t>(shape.value_ids.size());
   batch_->consume(shape.entries, values);

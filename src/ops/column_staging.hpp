@@ -45,6 +45,7 @@ struct StagingPlan {
   int id_width{1};
   std::size_t partitions{0};
   std::int64_t batch_entries{0};
+  std::size_t most_block_bytes{SIZE_MAX};  // of values, unless one record is larger
   std::function<std::unique_ptr<ChunkReader>(std::size_t group_in_window)> open_chunk;
   // With a dictionary: the output index of each index that the chunk's reader gives.
   std::function<std::uint16_t const*(std::size_t group_in_window)> remap;
@@ -169,6 +170,7 @@ class StagingSlot {
   bool begun_{false};
   bool complete_{false};
   bool full_{false};
+  bool has_large_record_{false};  // in the last block
 };
 
 }  // namespace earmark::detail

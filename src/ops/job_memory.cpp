@@ -13,7 +13,7 @@
 namespace earmark::detail {
 namespace {
 
-constexpr std::int64_t planning_bytes = 32 << 20;
+constexpr std::int64_t planning_bytes = 128 << 20;  // the least that will do is named with the largest page read
 
 HostMemoryReservation growing(HostReservationAwareResourceAdaptor& budget, std::string_view label) {
   return budget.reserve(0, ReservationOptions{.label = label, .exhausted = ExhaustedPolicy::GrowOrRefuse});
@@ -50,6 +50,13 @@ void JobMemory::end_planning() {
 
 HostMemoryReservation JobMemory::reserve(std::int64_t bytes, std::string_view label) {
   return budget_.reserve(static_cast<std::size_t>(bytes), ReservationOptions{.label = label});
+}
+
+void JobMemory::forget_planning() {
+  give_back_unspent();
+  std::int64_t const outside = resident_.current_bytes() - baseline_ - static_cast<std::int64_t>(budget_.committed());
+  slack_.store(std::max<std::int64_t>(outside, 0), std::memory_order_relaxed);
+  budget_.set_limit(budget_bytes());
 }
 
 void JobMemory::trim_heap() {

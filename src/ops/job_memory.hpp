@@ -54,6 +54,9 @@ class JobMemory {
   void keep_at_most(std::int64_t bytes) { pool_->keep_at_most(bytes); }
   // Gives what is no longer used back to the budget and the system. One thread, while no other allocates.
   void give_back_unspent();
+  // Gives back what planning left, and measures anew what is outside of the books. One thread, while no other
+  // allocates.
+  void forget_planning();
   // Gives back what malloc keeps of freed blocks, if that is much: it is resident all the same.
   static void trim_heap();
 

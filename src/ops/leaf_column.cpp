@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include <numeric>
+
 #include "earmark/ops/errors.hpp"
 
 namespace earmark::detail {
@@ -69,22 +71,29 @@ bool has_changed_leaf(::parquet::SchemaDescriptor const& schema) {
   return false;
 }
 
-NodePtr rebuild(Node const& node) {
+bool has_logical_type(Node const& node) {
   auto const& logical = node.logical_type();
-  bool const has_logical = logical && logical->is_valid() && !logical->is_none();
+  return logical && logical->is_valid() && !logical->is_none();
+}
+
+NodePtr rebuild_group(GroupNode const& node, ::parquet::schema::NodeVector const& fields) {
+  return has_logical_type(node)
+             ? GroupNode::Make(node.name(), node.repetition(), fields, node.logical_type(), node.field_id())
+             : GroupNode::Make(node.name(), node.repetition(), fields, node.converted_type(), node.field_id());
+}
+
+NodePtr rebuild(Node const& node) {
   if (node.is_group()) {
     auto const& group = static_cast<GroupNode const&>(node);
     ::parquet::schema::NodeVector fields;
     for (int i = 0; i < group.field_count(); ++i) { fields.push_back(rebuild(*group.field(i))); }
-    return has_logical
-               ? GroupNode::Make(node.name(), node.repetition(), fields, logical, node.field_id())
-               : GroupNode::Make(node.name(), node.repetition(), fields, node.converted_type(), node.field_id());
+    return rebuild_group(group, fields);
   }
   auto const& leaf = static_cast<PrimitiveNode const&>(node);
   Type::type const type = output_type(leaf);
   int const length = type == Type::FIXED_LEN_BYTE_ARRAY ? leaf.type_length() : -1;
-  if (has_logical) {
-    return PrimitiveNode::Make(node.name(), node.repetition(), logical, type, length, node.field_id());
+  if (has_logical_type(node)) {
+    return PrimitiveNode::Make(node.name(), node.repetition(), node.logical_type(), type, length, node.field_id());
   }
   return PrimitiveNode::Make(node.name(), node.repetition(), type, node.converted_type(), length,
                              leaf.decimal_metadata().precision, leaf.decimal_metadata().scale, node.field_id());
@@ -145,8 +154,22 @@ std::vector<LeafColumn> leaf_columns(::parquet::SchemaDescriptor const& input) {
 }
 
 std::shared_ptr<::parquet::SchemaDescriptor const> output_schema(::parquet::SchemaDescriptor const& input) {
+  std::vector<int> all(static_cast<std::size_t>(input.group_node()->field_count()));
+  std::iota(all.begin(), all.end(), 0);
+  return output_schema(input, all);
+}
+
+std::shared_ptr<::parquet::SchemaDescriptor const> output_schema(::parquet::SchemaDescriptor const& input,
+                                                                 std::vector<int> const& top_level_columns) {
   auto schema = std::make_shared<::parquet::SchemaDescriptor>();
-  schema->Init(has_changed_leaf(input) ? rebuild(*input.schema_root()) : input.schema_root());
+  GroupNode const& root = *input.group_node();
+  if (static_cast<int>(top_level_columns.size()) == root.field_count() && !has_changed_leaf(input)) {
+    schema->Init(input.schema_root());
+    return schema;
+  }
+  ::parquet::schema::NodeVector fields;
+  for (int const column : top_level_columns) { fields.push_back(rebuild(*root.field(column))); }
+  schema->Init(rebuild_group(root, fields));
   return schema;
 }
 

@@ -49,9 +49,11 @@ struct LeafColumn {
 // Returns: the leaf columns of a schema in order. Throws: InputError for nesting beyond 255 levels.
 [[nodiscard]] std::vector<LeafColumn> leaf_columns(::parquet::SchemaDescriptor const& input);
 
-// Returns: the input's schema, with fixed-length decimals of at most 18 digits stored as the integers they are: the
-// same logical type, smaller and faster in every encoding.
+// Returns: the input's schema, cut to these top-level columns where they are given, with fixed-length decimals of at
+// most 18 digits stored as the integers they are: the same logical type, smaller and faster in every encoding.
 [[nodiscard]] std::shared_ptr<::parquet::SchemaDescriptor const> output_schema(
     ::parquet::SchemaDescriptor const& input);
+[[nodiscard]] std::shared_ptr<::parquet::SchemaDescriptor const> output_schema(
+    ::parquet::SchemaDescriptor const& input, std::vector<int> const& top_level_columns);
 
 }  // namespace earmark::detail

@@ -18,18 +18,13 @@ constexpr std::int64_t least_staging_a_worker = 4 * MiB;
 constexpr std::int64_t least_staging = 6 * MiB;
 constexpr std::int64_t metadata_a_chunk = 1536;      // footer and page index of one output column chunk, measured
 constexpr std::int64_t state_a_partition = 4 * KiB;  // page writer and statistics while a column is open, measured
-constexpr std::int64_t margin = 6 * MiB;             // code pages and small allocations, measured
-constexpr std::int64_t encoding_a_worker = 4 * MiB;  // page body, encoder and compressor for pages of 1 MiB
+constexpr std::int64_t closing_a_column = 1536;      // schema of the footer that a worker finishes, measured
+constexpr std::int64_t closing_a_chunk = 384;        // its serialized form, while it grows
+constexpr std::int64_t state_a_group = 512;          // of the window: dictionary's indices, staging's books
+constexpr std::int64_t margin = 4 * MiB;             // code pages and small allocations, measured
+constexpr std::int64_t encoding_a_worker = 2 * MiB;  // page body, encoder and compressor for pages of 1 MiB
 constexpr std::int64_t batch_a_worker = 1 * MiB;
 constexpr std::int64_t usual_page = 1 * MiB;
-constexpr std::int64_t usual_records = 16;  // how many times the average a record of a nested column may be
-
-// A page larger than usual is held compressed, decompressed and as the values of its dictionary while it is decoded;
-// one of its values, which may be almost all of it, is staged, put into a page, and compressed.
-std::int64_t large_page_needs(std::int64_t page_bytes) {
-  constexpr std::int64_t copies_quarters = 25;
-  return std::max<std::int64_t>(page_bytes - usual_page, 0) / 4 * copies_quarters;
-}
 
 std::int64_t round_up_to_mib(std::int64_t bytes) { return (bytes + MiB - 1) / MiB * MiB; }
 
@@ -44,13 +39,6 @@ std::int64_t largest_column_bytes(ParquetInput const& input, std::vector<LeafCol
     largest = std::max(largest, bytes);
   }
   return largest;
-}
-
-// Returns: about how large a record of a nested column may be; 0 for a flat one, whose values are in one page.
-std::int64_t record_bytes(::parquet::ColumnChunkMetaData const& chunk, LeafColumn const& leaf, std::int64_t rows) {
-  if (leaf.max_repetition == 0 || rows == 0) { return 0; }
-  std::int64_t const bytes = chunk.total_uncompressed_size();
-  return std::min(bytes, bytes / rows * usual_records);
 }
 
 // Measured with pages of 1.2 MiB; the default levels of Arrow are 1 for zstd and 8 for brotli.
@@ -71,33 +59,6 @@ std::int64_t working_bytes(Compression const& compression) {
 
 }  // namespace
 
-std::int64_t page_bound(ParquetInput const& input, std::vector<LeafColumn> const& leaves) {
-  std::int64_t largest = 0;
-  for (RowGroupRef const& group : input.row_groups()) {
-    for (LeafColumn const& leaf : leaves) {
-      largest = std::max(largest, input.chunk(group, leaf.index)->total_uncompressed_size());
-    }
-  }
-  return largest;
-}
-
-std::int64_t largest_page_or_record(FileSystem& file_system, ParquetInput const& input,
-                                    std::vector<LeafColumn> const& leaves, LookAt look_at) {
-  std::int64_t largest = 0;
-  for (RowGroupRef const& group : input.row_groups()) {
-    if (group.rows == 0) { continue; }
-    for (LeafColumn const& leaf : leaves) {
-      auto const chunk = input.chunk(group, leaf.index);
-      largest = std::max(largest, record_bytes(*chunk, leaf, group.rows));
-      if (look_at == LookAt::LargeChunks && chunk->total_uncompressed_size() <= std::max(usual_page, largest)) {
-        continue;
-      }
-      largest = std::max(largest, largest_page_bytes(file_system, input, group, leaf.index));
-    }
-  }
-  return largest;
-}
-
 std::int64_t compressor_bytes(std::vector<Compression> const& compression) {
   std::int64_t most = 0;
   for (Compression const& column : compression) { most = std::max(most, working_bytes(column)); }
@@ -112,14 +73,26 @@ MemoryNeeds::MemoryNeeds(ParquetInput const& input, std::vector<LeafColumn> cons
       shape.window_rows == 0 ? 1 : (input.total_rows() + shape.window_rows - 1) / shape.window_rows;
   std::int64_t const column_bytes = largest_column_bytes(input, leaves);
   ids_ = shape.window_rows * shape.id_width;
-  outside_ =
-      shape.partitions * (columns * windows * metadata_a_chunk + state_a_partition) + threads * shape.codec_bytes;
+  outside_ = shape.partitions * (columns * windows * metadata_a_chunk + state_a_partition) +
+             threads * shape.codec_bytes + threads * columns * (closing_a_column + windows * closing_a_chunk) +
+             static_cast<std::int64_t>(input.row_groups().size()) * state_a_group;
   read_buffer_ = 512 * KiB;
   // While a chunk is decoded: the read buffer, one compressed and one decompressed page.
-  std::int64_t const page = std::min(shape.page_bytes, usual_page);
+  std::int64_t const page = std::min(shape.large.page_bytes, usual_page);
   std::int64_t const encoding = std::min(encoding_a_worker, 1 * MiB + 4 * column_bytes);
-  working_ = threads * (read_buffer_ + 2 * page + batch_a_worker + encoding + large_page_needs(shape.page_bytes));
+  working_ = threads * (read_buffer_ + 2 * page + batch_a_worker + encoding) + shape.large.extra_bytes(shape.readers);
   least_staging_ = std::min(std::max(least_staging, threads * least_staging_a_worker), 1 * MiB + 4 * column_bytes);
+}
+
+std::int64_t LargeNeeds::extra_bytes(Readers readers) const noexcept {
+  auto const& needs = readers == Readers::All ? all_reading : one_reading;
+  return needs.empty() ? 0 : *std::max_element(needs.begin(), needs.end());
+}
+
+Readers MemoryNeeds::readers_of(int column) const noexcept {
+  bool const fits =
+      shape_.large.all_reading[static_cast<std::size_t>(column)] <= shape_.large.extra_bytes(shape_.readers);
+  return fits ? Readers::All : Readers::One;
 }
 
 std::int64_t MemoryNeeds::least_limit(JobMemory const& memory) const {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "earmark/core/file_system.hpp"
@@ -16,27 +17,43 @@
 
 namespace earmark::detail {
 
+// How many row groups of a column are read at once.
+enum class Readers { All, One };
+
+// What the largest pages, values and records ask for, beyond what any job has.
+struct LargeNeeds {
+  std::int64_t page_bytes{0};  // of the largest page
+  // Of each leaf column of the input: when all workers read, and when only one does, while all write.
+  std::vector<std::int64_t> all_reading;
+  std::vector<std::int64_t> one_reading;
+
+  // Returns: what is needed when each column is read by so many.
+  [[nodiscard]] std::int64_t extra_bytes(Readers readers) const noexcept;
+};
+
 // What a job's needs depend on.
 struct JobShape {
   std::size_t workers{1};
   std::int64_t partitions{1};
   int id_width{1};
   std::int64_t window_rows{0};  // of the largest window
-  std::int64_t page_bytes{0};   // of the largest page, or of the largest record where that is larger
-  std::int64_t codec_bytes{0};  // working memory of one compressor
+  LargeNeeds large;
+  Readers readers{Readers::All};  // One: of the columns that ask for more than that leaves
+  std::int64_t codec_bytes{0};    // working memory of one compressor
 };
 
-// Returns: a bound on the largest page, from the footers alone.
-[[nodiscard]] std::int64_t page_bound(ParquetInput const& input, std::vector<LeafColumn> const& leaves);
+// How closely chunks are looked at: their footers alone; the page headers of those that may hold an unusually large
+// page, or of all, because one turned out to hold what its footer denies; or the values, too, of those that may hold an
+// unusually large one.
+enum class LookAt { Footers, LargePages, AllPages };
+enum class LookAtValues { No, Yes };
 
-// Which chunks are worth a look at their page headers: those that could hold an unusually large page, or all, because
-// one turned out to hold what its footer denies.
-enum class LookAt { LargeChunks, AllChunks };
-
-// Returns: bytes of the largest page, from page headers, or of the largest record, estimated for nested columns.
-// Throws: InputError for page headers that make no sense.
-[[nodiscard]] std::int64_t largest_page_or_record(FileSystem& file_system, ParquetInput const& input,
-                                                  std::vector<LeafColumn> const& leaves, LookAt look_at);
+// Returns: what the largest pages and values ask for when `workers` work. What is not looked at is taken to be the
+// worst it can be. Throws: InputError for what makes no sense; what `check_stop` throws, which is called often.
+[[nodiscard]] LargeNeeds large_needs(FileSystem& file_system, ParquetInput const& input,
+                                     std::vector<LeafColumn> const& leaves, std::size_t workers,
+                                     ::arrow::MemoryPool* pool, LookAt look_at, LookAtValues look_at_values,
+                                     std::function<void()> const& check_stop);
 
 // Returns: working memory that the hungriest of these compressors takes outside of the budget.
 [[nodiscard]] std::int64_t compressor_bytes(std::vector<Compression> const& compression);
@@ -57,6 +74,8 @@ class MemoryNeeds {
   [[nodiscard]] std::int64_t kept_bytes(JobMemory const& memory) const;
   [[nodiscard]] std::int64_t read_buffer_bytes() const noexcept { return read_buffer_; }
   [[nodiscard]] JobShape const& shape() const noexcept { return shape_; }
+  // Returns: how many row groups of an input's leaf column may be read at once.
+  [[nodiscard]] Readers readers_of(int column) const noexcept;
 
  private:
   JobShape shape_;

@@ -26,6 +26,10 @@ class PageBody {
   explicit PageBody(::arrow::MemoryPool* pool) : bytes_(pool) {}
 
   void clear() noexcept { size_ = 0; }
+  void drop_if_large() noexcept {
+    if (bytes_.size() > most_kept_bytes) { bytes_.release(); }
+    size_ = 0;
+  }
   // Returns: where to write up to `room` bytes; `commit` says how many were.
   std::byte* reserve(std::size_t room) {
     bytes_.grow(size_ + room, size_);
@@ -42,6 +46,8 @@ class PageBody {
   [[nodiscard]] std::span<std::byte const> view() const noexcept { return {bytes_.data(), size_}; }
 
  private:
+  static constexpr std::size_t most_kept_bytes = 2 << 20;
+
   ReservedArray<std::byte> bytes_;
   std::size_t size_{0};
 };
@@ -83,6 +89,8 @@ class LevelledPageEncoder : public PageEncoder {
   }
 
   ChunkTotals begin_chunk() const override { return {}; }
+
+  void drop_large_scratch() noexcept final { body_.drop_if_large(); }
 
  protected:
   // Appends the values to `body_` and sets minimum and maximum.
@@ -317,6 +325,9 @@ class BytesEncoder final : public LevelledPageEncoder {
   Encoding::type put_values(std::span<Run const> runs, std::int64_t values, EncodedStatistics& statistics,
                             ChunkTotals& totals) override {
     std::size_t const begin = body_.size();
+    std::size_t bytes = 0;
+    for (Run const& run : runs) { bytes += run.byte_end - run.byte_begin; }
+    body_.reserve(bytes);  // at once: growing would hold it twice
     for (Run const& run : runs) { body_.append(run.block->values + run.byte_begin, run.byte_end - run.byte_begin); }
     if (values == 0) { return Encoding::PLAIN; }
     if (output_.sort_order() == ::parquet::SortOrder::UNSIGNED) {
@@ -350,8 +361,11 @@ class BytesEncoder final : public LevelledPageEncoder {
     ByteExtremes page;
     visit(begin, [&](char const* bytes, std::uint32_t size) { page.add(bytes, size); });
     set_extremes(statistics, page.smallest(), page.largest());
-    if (!totals.has_bytes || page.smallest() < totals.smallest_bytes) { totals.smallest_bytes = page.smallest(); }
-    if (!totals.has_bytes || page.largest() > totals.largest_bytes) { totals.largest_bytes = page.largest(); }
+    // One byte more than a statistic may have tells that it is too long, and still compares as the whole does.
+    std::string_view const smallest = page.smallest().substr(0, max_statistic_bytes + 1);
+    std::string_view const largest = page.largest().substr(0, max_statistic_bytes + 1);
+    if (!totals.has_bytes || smallest < totals.smallest_bytes) { totals.smallest_bytes = smallest; }
+    if (!totals.has_bytes || largest > totals.largest_bytes) { totals.largest_bytes = largest; }
     totals.has_bytes = true;
   }
 

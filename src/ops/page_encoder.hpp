@@ -63,6 +63,8 @@ class PageEncoder {
   virtual ~PageEncoder() = default;
   // Encodes the runs, in order, as one page and adds them to `totals`.
   virtual EncodedPage encode(std::span<Run const> runs, ChunkTotals& totals) = 0;
+  // Gives back what a page of unusual size took; the page that was encoded last goes with it.
+  virtual void drop_large_scratch() noexcept = 0;
   // Prepares the totals of a new chunk.
   virtual ChunkTotals begin_chunk() const = 0;
   // Returns: the statistics of a chunk.

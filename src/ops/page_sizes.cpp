@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <vector>
 
 #include "earmark/ops/errors.hpp"
@@ -120,18 +121,90 @@ std::optional<PageHeader> read_header(File& file, std::int64_t offset, std::vect
   return std::nullopt;
 }
 
+constexpr std::int64_t least_value_bytes = 4;  // of a byte array: its length
+
+// What Arrow holds while it reads pages one after another, as they come.
+class DecodingBuffers {
+ public:
+  DecodingBuffers(::parquet::ColumnChunkMetaData const& chunk, ::parquet::ColumnDescriptor const& column)
+      : is_compressed_(chunk.compression() != ::arrow::Compression::UNCOMPRESSED),
+        is_bytes_(column.physical_type() == ::parquet::Type::BYTE_ARRAY) {}
+
+  void add(PageHeader const& page) noexcept {
+    sizes_.largest_page = std::max(sizes_.largest_page, page.uncompressed_bytes);
+    // The buffer of decompressed pages is kept, and grows by making a larger one beside it; an uncompressed page stays
+    // until the next one has been read.
+    if (!is_compressed_) {
+      see(previous_page_ + page.compressed_bytes);
+      previous_page_ = page.compressed_bytes;
+    } else {
+      std::int64_t const grown = page.uncompressed_bytes > buffer_ ? page.uncompressed_bytes : 0;
+      see(page.compressed_bytes + buffer_ + grown);
+      buffer_ = std::max(buffer_, page.uncompressed_bytes);
+    }
+    if (page.is_dictionary) {
+      std::int64_t const values = std::clamp<std::int64_t>(page.values, 0, page.uncompressed_bytes / least_value_bytes);
+      dictionary_ = page.uncompressed_bytes + (is_bytes_ ? values * bytes_a_dictionary_value : 0);
+      see(buffer_ + previous_page_);
+    } else if (is_bytes_ && page.encoding >= first_delta && page.encoding <= last_delta) {
+      see(buffer_ + previous_page_ + std::clamp<std::int64_t>(page.values, 0, INT32_MAX) * bytes_a_delta_value);
+    }
+    sizes_.holding = std::max(sizes_.holding, buffer_ + previous_page_ + dictionary_);
+    bool const holds_indices = page.encoding == plain_dictionary || page.encoding == rle_dictionary;
+    if (is_bytes_ && (page.is_dictionary || !holds_indices)) {
+      sizes_.largest_value = std::max(sizes_.largest_value, page.uncompressed_bytes);
+    }
+  }
+  [[nodiscard]] PageSizes const& sizes() const noexcept { return sizes_; }
+
+ private:
+  static constexpr std::int64_t plain_dictionary = 2;  // encodings, as the format numbers them
+  static constexpr std::int64_t rle_dictionary = 8;
+  static constexpr std::int64_t first_delta = 5;
+  static constexpr std::int64_t last_delta = 7;
+  static constexpr std::int64_t bytes_a_dictionary_value = 20;  // pointer, length and offset
+  static constexpr std::int64_t bytes_a_delta_value = 8;        // lengths of suffixes and prefixes
+
+  void see(std::int64_t bytes) noexcept { sizes_.decoding = std::max(sizes_.decoding, bytes + dictionary_); }
+
+  bool is_compressed_;
+  bool is_bytes_;
+  std::int64_t buffer_{0};
+  std::int64_t previous_page_{0};
+  std::int64_t dictionary_{0};
+  PageSizes sizes_;
+};
+
 }  // namespace
 
 std::optional<PageHeader> parse_page_header(std::span<std::byte const> bytes) noexcept {
   constexpr int i32 = 5;
+  constexpr int structure = 12;
+  constexpr std::int64_t dictionary_page = 2;
   CompactReader reader(bytes);
   PageHeader header;
   header.compressed_bytes = header.uncompressed_bytes = -1;
+  // The headers of data pages (5), dictionary pages (7) and data pages of version 2 (8) begin alike.
+  auto const read_inner = [&](std::int64_t encoding_id) {
+    reader.read_struct([&](std::int64_t id, int type) {
+      if (id == 1 && type == i32) {
+        header.values = reader.zigzag();
+      } else if (id == encoding_id && type == i32) {
+        header.encoding = reader.zigzag();
+      } else {
+        reader.skip(type, most_depth);
+      }
+    });
+  };
   reader.read_struct([&](std::int64_t id, int type) {
-    if (id == 2 && type == i32) {
+    if (id == 1 && type == i32) {
+      header.is_dictionary = reader.zigzag() == dictionary_page;
+    } else if (id == 2 && type == i32) {
       header.uncompressed_bytes = reader.zigzag();
     } else if (id == 3 && type == i32) {
       header.compressed_bytes = reader.zigzag();
+    } else if ((id == 5 || id == 7 || id == 8) && type == structure) {
+      read_inner(id == 8 ? 4 : 2);
     } else {
       reader.skip(type, most_depth);
     }
@@ -141,14 +214,24 @@ std::optional<PageHeader> parse_page_header(std::span<std::byte const> bytes) no
   return header;
 }
 
-std::int64_t largest_page_bytes(FileSystem& file_system, ParquetInput const& input, RowGroupRef const& group,
+PageSizes page_sizes_by_footer(ParquetInput const& input, RowGroupRef const& group, int column) {
+  auto const chunk = input.chunk(group, column);
+  DecodingBuffers buffers(*chunk, *input.schema().Column(column));
+  std::int64_t const bytes = chunk->total_uncompressed_size();
+  PageHeader page{0, chunk->total_compressed_size(), bytes, chunk->has_dictionary_page(), 0, 0};
+  page.values = std::min(chunk->num_values(), bytes / least_value_bytes);
+  buffers.add(page);
+  return buffers.sizes();
+}
+
+PageSizes page_sizes_by_headers(FileSystem& file_system, ParquetInput const& input, RowGroupRef const& group,
                                 int column) {
   auto const chunk = input.chunk(group, column);
+  DecodingBuffers buffers(*chunk, *input.schema().Column(column));
   std::int64_t at = first_page_offset(*chunk);
   std::int64_t const end = at + chunk->total_compressed_size();
   // Some writers' totals are off a little; a damaged header is off by much.
   std::int64_t const most_bytes = 2 * chunk->total_uncompressed_size() + (1 << 20);
-  std::int64_t largest = 0;
   std::vector<std::byte> buffer;
   try {
     auto const file = file_system.open_for_reading(input.path(group.file));
@@ -160,14 +243,14 @@ std::int64_t largest_page_bytes(FileSystem& file_system, ParquetInput const& inp
                    fmt::format("the page at byte {} claims {} bytes, more than its chunk holds", at,
                                std::max(header->compressed_bytes, header->uncompressed_bytes)));
       }
-      largest = std::max(largest, header->uncompressed_bytes);
+      buffers.add(*header);
       at += header->header_bytes + header->compressed_bytes;
     }
   }
   catch (FileSystemError const& error) {
     throw InputError(error.what(), error.path());
   }
-  return largest;
+  return buffers.sizes();
 }
 
 }  // namespace earmark::detail

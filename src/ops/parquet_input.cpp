@@ -4,11 +4,8 @@
 
 #include <arrow/io/interfaces.h>
 #include <arrow/memory_pool.h>
-#include <arrow/type.h>
 #include <arrow/util/compression.h>
-#include <arrow/util/key_value_metadata.h>
 #include <fmt/format.h>
-#include <parquet/arrow/schema.h>
 #include <parquet/column_page.h>
 #include <parquet/column_reader.h>
 #include <parquet/exception.h>
@@ -19,6 +16,7 @@
 #include <new>
 
 #include "earmark/ops/errors.hpp"
+#include "schema_difference.hpp"
 
 namespace earmark::detail {
 namespace {
@@ -26,8 +24,8 @@ namespace {
 // A `core::File` as Arrow reads it.
 class ArrowInputFile final : public ::arrow::io::RandomAccessFile {
  public:
-  ArrowInputFile(std::unique_ptr<File> file, std::int64_t size, ::arrow::MemoryPool* pool)
-      : file_(std::move(file)), size_(size), pool_(pool) {}
+  ArrowInputFile(std::unique_ptr<File> file, std::int64_t size, ::arrow::MemoryPool* pool, FileErrors errors)
+      : file_(std::move(file)), size_(size), pool_(pool), errors_(errors) {}
 
   ::arrow::Status Close() override {
     closed_ = true;
@@ -56,6 +54,7 @@ class ArrowInputFile final : public ::arrow::io::RandomAccessFile {
       return static_cast<std::int64_t>(file_->read_at(target, position));
     }
     catch (FileSystemError const& error) {
+      if (errors_ == FileErrors::AreTheDisks) { throw; }
       return ::arrow::Status::IOError(error.what());
     }
   }
@@ -70,6 +69,7 @@ class ArrowInputFile final : public ::arrow::io::RandomAccessFile {
   std::unique_ptr<File> file_;
   std::int64_t size_;
   ::arrow::MemoryPool* pool_;
+  FileErrors errors_;
   std::int64_t position_{0};
   bool closed_{false};
 };
@@ -223,100 +223,6 @@ DictionaryValues split_dictionary(::parquet::DictionaryPage const& page, ::parqu
   return result;
 }
 
-// How two schemas differ, and at which column.
-struct Difference {
-  std::string text;
-  std::string column;
-};
-
-// Returns: the first difference of two schema nodes, if any. `path`: where they stand.
-std::optional<Difference> difference(::parquet::schema::Node const& a, ::parquet::schema::Node const& b,
-                                     std::string const& path) {
-  auto const here = [&](std::string_view what, auto const& expected, auto const& found) {
-    return Difference{fmt::format("column '{}': {} is {} instead of {}", path, what, found, expected), path};
-  };
-  bool const is_root = a.parent() == nullptr;  // its name and repetition mean nothing: every writer has its own
-  if (!is_root && a.name() != b.name()) { return here("name", "'" + a.name() + "'", "'" + b.name() + "'"); }
-  if (!is_root && a.repetition() != b.repetition()) {
-    auto const text = [](auto const& node) {
-      return node.is_required() ? "required" : node.is_optional() ? "optional (nullable)" : "repeated";
-    };
-    return here("repetition", text(a), text(b));
-  }
-  if (a.is_group() != b.is_group()) {
-    return here("kind", a.is_group() ? "nested" : "flat", b.is_group() ? "nested" : "flat");
-  }
-  bool const same_logical = (a.logical_type() == nullptr) == (b.logical_type() == nullptr) &&
-                            (a.logical_type() == nullptr || a.logical_type()->Equals(*b.logical_type()));
-  if (!same_logical) {
-    auto const text = [](auto const& node) { return node.logical_type() ? node.logical_type()->ToString() : "none"; };
-    return here("logical type", text(a), text(b));
-  }
-  if (a.is_primitive()) {
-    auto const& x = static_cast<::parquet::schema::PrimitiveNode const&>(a);
-    auto const& y = static_cast<::parquet::schema::PrimitiveNode const&>(b);
-    if (x.physical_type() != y.physical_type()) {
-      return here("physical type", ::parquet::TypeToString(x.physical_type()),
-                  ::parquet::TypeToString(y.physical_type()));
-    }
-    if (x.type_length() != y.type_length()) { return here("length", x.type_length(), y.type_length()); }
-    return std::nullopt;
-  }
-  auto const& x = static_cast<::parquet::schema::GroupNode const&>(a);
-  auto const& y = static_cast<::parquet::schema::GroupNode const&>(b);
-  auto const child_path = [&path](::parquet::schema::Node const& child) {
-    return path.empty() ? child.name() : path + "." + child.name();
-  };
-  int const common = std::min(x.field_count(), y.field_count());
-  for (int i = 0; i < common; ++i) {
-    if (auto found = difference(*x.field(i), *y.field(i), child_path(*x.field(i)))) { return found; }
-  }
-  if (x.field_count() == y.field_count()) { return std::nullopt; }
-  bool const is_missing = x.field_count() > y.field_count();
-  std::string const column = child_path(*(is_missing ? x : y).field(common));
-  return Difference{fmt::format("column '{}' is {}", column, is_missing ? "missing" : "extra"), column};
-}
-
-// Returns: the first field where one type is a duration and the other is not the same: Parquet stores durations as
-// plain integers and knows no unit. Other types that share one form in Parquet mean the same.
-std::optional<Difference> duration_difference(::arrow::Field const& a, ::arrow::Field const& b,
-                                              std::string const& path) {
-  auto const& x = *a.type();
-  auto const& y = *b.type();
-  if ((x.id() == ::arrow::Type::DURATION || y.id() == ::arrow::Type::DURATION) && !x.Equals(y)) {
-    return Difference{fmt::format("column '{}': Arrow type is {} instead of {}", path, y.ToString(), x.ToString()),
-                      path};
-  }
-  for (int i = 0; i < std::min(x.num_fields(), y.num_fields()); ++i) {
-    if (auto found = duration_difference(*x.field(i), *y.field(i), path + "." + x.field(i)->name())) { return found; }
-  }
-  return std::nullopt;
-}
-
-// Compares the Arrow schemas that writers may leave beside the Parquet schema, where both files have one.
-std::optional<Difference> duration_difference(::parquet::FileMetaData const& a, ::parquet::FileMetaData const& b) {
-  auto const stored = [](::parquet::FileMetaData const& footer) -> std::string {
-    auto const& metadata = footer.key_value_metadata();
-    return metadata ? metadata->Get("ARROW:schema").ValueOr("") : "";
-  };
-  std::string const x = stored(a);
-  std::string const y = stored(b);
-  if (x.empty() || y.empty() || x == y) { return std::nullopt; }
-  auto const arrow_schema = [](::parquet::FileMetaData const& footer) {
-    std::shared_ptr<::arrow::Schema> schema;
-    PARQUET_THROW_NOT_OK(::parquet::arrow::FromParquetSchema(footer.schema(), ::parquet::ArrowReaderProperties(),
-                                                             footer.key_value_metadata(), &schema));
-    return schema;
-  };
-  auto const first = arrow_schema(a);
-  auto const second = arrow_schema(b);
-  for (int i = 0; i < std::min(first->num_fields(), second->num_fields()); ++i) {
-    auto const& field = *first->field(i);
-    if (auto found = duration_difference(field, *second->field(i), field.name())) { return found; }
-  }
-  return std::nullopt;
-}
-
 constexpr std::string_view encrypted = "it is encrypted, which is not supported";
 
 // Returns: whether the file ends with the mark of an encrypted footer.
@@ -354,8 +260,9 @@ auto ParquetInput::reading(RowGroupRef const& group, int column, Function&& func
   return translating(std::forward<Function>(function), [&](std::string_view cause) { fail(group, column, cause); });
 }
 
-ParquetInput::ParquetInput(FileSystem& file_system, ::arrow::MemoryPool* pool, std::vector<InputPath> paths)
-    : file_system_(file_system), pool_(pool), paths_(std::move(paths)) {
+ParquetInput::ParquetInput(FileSystem& file_system, ::arrow::MemoryPool* pool, std::vector<InputPath> paths,
+                           FileErrors errors)
+    : file_system_(file_system), pool_(pool), paths_(std::move(paths)), errors_(errors) {
   for (int i = 0; i < static_cast<int>(paths_.size()); ++i) {
     auto const fail_file = [&](std::string_view cause) {
       throw InputError(fmt::format("cannot read '{}': {}", path(i), cause), path(i));
@@ -379,8 +286,7 @@ std::shared_ptr<::parquet::FileMetaData> ParquetInput::read_footer(int file) con
 void ParquetInput::check_schema(int file, ::parquet::FileMetaData const& footer) const {
   if (footer.schema()->num_columns() == 0) { throw ::parquet::ParquetException("it has no column"); }
   if (file == 0) { return; }
-  auto found = difference(*first_footer().schema()->schema_root(), *footer.schema()->schema_root(), "");
-  if (!found) { found = duration_difference(first_footer(), footer); }
+  auto const found = schema_difference(first_footer(), footer);
   if (!found) { return; }
   throw InputError(fmt::format("the schema of '{}' differs from that of '{}': {}", path(file), path(0), found->text),
                    path(file), found->column);
@@ -401,10 +307,12 @@ std::shared_ptr<::arrow::io::RandomAccessFile> ParquetInput::open_file(int file)
     opened = file_system_.open_for_reading(path(file));
   }
   catch (FileSystemError const& error) {
+    if (errors_ == FileErrors::AreTheDisks) { throw; }
     throw InputError(error.what(), path(file));
   }
   check_unchanged(file);  // after opening: a file that takes its place later is not the one that is read
-  return std::make_shared<ArrowInputFile>(std::move(opened), paths_[static_cast<std::size_t>(file)].status.size, pool_);
+  return std::make_shared<ArrowInputFile>(std::move(opened), paths_[static_cast<std::size_t>(file)].status.size, pool_,
+                                          errors_);
 }
 
 void ParquetInput::check_unchanged(int file) const {
@@ -414,6 +322,7 @@ void ParquetInput::check_unchanged(int file) const {
     now = file_system_.status(path(file));
   }
   catch (FileSystemError const& error) {
+    if (errors_ == FileErrors::AreTheDisks) { throw; }
     throw InputError(error.what(), path(file));
   }
   bool const is_same = now && now->device == then.device && now->inode == then.inode && now->size == then.size &&

@@ -60,11 +60,16 @@ struct DictionaryValues {
 // Returns: where a chunk's first page begins in its file, be it the dictionary's or a data page.
 [[nodiscard]] std::int64_t first_page_offset(::parquet::ColumnChunkMetaData const& chunk);
 
+// What an error of the file system is while files are read: the fault of whoever named them (InputError), or, for files
+// of our own, the disk's (FileSystemError).
+enum class FileErrors { AreTheInputs, AreTheDisks };
+
 class ParquetInput {
  public:
   // Reads all footers. Throws: InputError for a file that is not Parquet, is encrypted, or whose schema differs from
   // the first file's.
-  ParquetInput(FileSystem& file_system, ::arrow::MemoryPool* pool, std::vector<InputPath> paths);
+  ParquetInput(FileSystem& file_system, ::arrow::MemoryPool* pool, std::vector<InputPath> paths,
+               FileErrors errors = FileErrors::AreTheInputs);
 
   [[nodiscard]] ::parquet::SchemaDescriptor const& schema() const { return *metadata_.front()->schema(); }
   [[nodiscard]] ::parquet::FileMetaData const& first_footer() const { return *metadata_.front(); }
@@ -105,6 +110,7 @@ class ParquetInput {
   FileSystem& file_system_;
   ::arrow::MemoryPool* pool_;
   std::vector<InputPath> paths_;
+  FileErrors errors_;
   std::vector<std::shared_ptr<::parquet::FileMetaData>> metadata_;
   std::vector<RowGroupRef> row_groups_;
   std::int64_t total_rows_{0};

@@ -13,8 +13,10 @@
 #include <parquet/page_index.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <atomic>
 #include <limits>
+#include <unordered_map>
 
 #include "earmark/ops/errors.hpp"
 
@@ -64,8 +66,9 @@ KeepOpen keep_open(std::int64_t files) {
 // One output file as Arrow writes it. Errors of the disk leave as FileSystemError.
 class FileSink final : public ::arrow::io::OutputStream {
  public:
-  FileSink(FileSystem& file_system, std::string path, KeepOpen keep, std::atomic<std::int64_t>& bytes_written)
-      : file_system_(file_system), path_(std::move(path)), bytes_written_(bytes_written) {
+  FileSink(FileSystem& file_system, std::string path, KeepOpen keep, std::atomic<std::int64_t>& bytes_written,
+           std::function<void()> const& check_stop)
+      : file_system_(file_system), path_(std::move(path)), bytes_written_(bytes_written), check_stop_(check_stop) {
     file_ = file_system_.create(path_, file_mode);
     write(magic, sizeof magic);
     if (keep == KeepOpen::No) { close(); }
@@ -88,14 +91,25 @@ class FileSink final : public ::arrow::io::OutputStream {
   void write(void const* data, std::size_t bytes) {
     std::span<std::byte const> const view(static_cast<std::byte const*>(data), bytes);
     if (file_) {
-      file_->write_at(view, position_);
+      write_to(*file_, view);
     } else {
       auto const file = file_system_.open_for_writing(path_);
-      file->write_at(view, position_);
+      write_to(*file, view);
       file->close();
     }
-    position_ += static_cast<std::int64_t>(bytes);
-    bytes_written_.fetch_add(static_cast<std::int64_t>(bytes), std::memory_order_relaxed);
+  }
+
+  // A huge page takes long: a stop is looked for every few MiB.
+  void write_to(File& file, std::span<std::byte const> bytes) {
+    constexpr std::size_t most_at_once = 16 << 20;
+    while (!bytes.empty()) {
+      auto const piece = bytes.first(std::min(bytes.size(), most_at_once));
+      file.write_at(piece, position_);
+      position_ += static_cast<std::int64_t>(piece.size());
+      bytes_written_.fetch_add(static_cast<std::int64_t>(piece.size()), std::memory_order_relaxed);
+      bytes = bytes.subspan(piece.size());
+      if (!bytes.empty()) { check_stop_(); }
+    }
   }
 
   FileSystem& file_system_;
@@ -103,6 +117,7 @@ class FileSink final : public ::arrow::io::OutputStream {
   std::unique_ptr<File> file_;
   std::int64_t position_{0};
   std::atomic<std::int64_t>& bytes_written_;
+  std::function<void()> const& check_stop_;
 };
 
 // The ordinal is optional in the format, and 16 bits wide.
@@ -123,10 +138,84 @@ struct PartitionFile {
   std::int32_t row_groups{0};
 };
 
+// What zstd takes grows with the level, and at its highest ones also with the page. These bounds fit a page of usual
+// size, which gets all that the level would give it.
+std::unique_ptr<::arrow::util::Codec> make_codec(Compression const& compression) {
+  ::arrow::util::ZstdCodecOptions zstd;
+  ::arrow::util::CodecOptions plain;
+  bool const is_zstd = compression.codec == Compression::Codec::Zstd;
+  ::arrow::util::CodecOptions& options = is_zstd ? zstd : plain;
+  options.compression_level = level_of(compression);
+  constexpr int bounded_from = 10;
+  if (is_zstd && compression.level.value_or(1) >= bounded_from) {
+    constexpr int window_log = 101;  // as zstd numbers its parameters
+    constexpr int hash_log = 102;
+    constexpr int chain_log = 103;
+    zstd.compression_context_params = {{window_log, 21}, {hash_log, 21}, {chain_log, 22}};
+  }
+  std::unique_ptr<::arrow::util::Codec> codec;
+  PARQUET_ASSIGN_OR_THROW(codec, ::arrow::util::Codec::Create(arrow_codec(compression.codec), options));
+  return codec;
+}
+
 // Compression of one worker.
 struct Compressor {
+  static constexpr std::int64_t large_page = 2 << 20;  // compressed piece by piece, so that a stop need not wait
+  static constexpr std::int64_t piece_bytes = 256 << 10;
+
   std::unique_ptr<::arrow::util::Codec> codec;  // null: uncompressed
-  std::shared_ptr<::arrow::ResizableBuffer> buffer;
+  std::unique_ptr<::arrow::Buffer> buffer;
+
+  // Returns: the compressed bytes, which live until the next call.
+  std::shared_ptr<::arrow::Buffer> compress(std::uint8_t const* bytes, std::int64_t size, ::arrow::MemoryPool* pool,
+                                            std::function<void()> const& check_stop) {
+    std::int64_t const room = codec->MaxCompressedLen(size, bytes);
+    if (!buffer || buffer->size() < room) {
+      buffer.reset();
+      PARQUET_ASSIGN_OR_THROW(buffer, ::arrow::AllocateBuffer(room, pool));
+    }
+    std::int64_t compressed = size > large_page && can_stream() ? compress_pieces(bytes, size, check_stop) : 0;
+    if (compressed == 0) {
+      PARQUET_ASSIGN_OR_THROW(compressed, codec->Compress(size, bytes, room, buffer->mutable_data()));
+    }
+    return std::make_shared<::arrow::Buffer>(buffer->data(), compressed);
+  }
+
+  void drop_large_buffer() noexcept {
+    if (buffer && buffer->size() > 2 * large_page) { buffer.reset(); }
+  }
+
+ private:
+  // The others are fast, and their streams are another format.
+  [[nodiscard]] bool can_stream() const {
+    auto const type = codec->compression_type();
+    return type == ::arrow::Compression::ZSTD || type == ::arrow::Compression::BROTLI ||
+           type == ::arrow::Compression::GZIP;
+  }
+
+  // Returns: the compressed size; 0 when the buffer did not suffice, as it may not for what cannot be compressed.
+  std::int64_t compress_pieces(std::uint8_t const* bytes, std::int64_t size, std::function<void()> const& check_stop) {
+    std::shared_ptr<::arrow::util::Compressor> stream;
+    PARQUET_ASSIGN_OR_THROW(stream, codec->MakeCompressor());
+    std::uint8_t* const out = buffer->mutable_data();
+    std::int64_t written = 0;
+    for (std::int64_t read = 0; read < size;) {
+      check_stop();
+      ::arrow::util::Compressor::CompressResult step{};
+      PARQUET_ASSIGN_OR_THROW(step, stream->Compress(std::min(piece_bytes, size - read), bytes + read,
+                                                     buffer->size() - written, out + written));
+      if (step.bytes_read == 0 && step.bytes_written == 0) { return 0; }
+      read += step.bytes_read;
+      written += step.bytes_written;
+    }
+    for (;;) {
+      ::arrow::util::Compressor::EndResult end{};
+      PARQUET_ASSIGN_OR_THROW(end, stream->End(buffer->size() - written, out + written));
+      written += end.bytes_written;
+      if (!end.should_retry) { return written; }
+      if (end.bytes_written == 0) { return 0; }
+    }
+  }
 };
 
 }  // namespace
@@ -137,6 +226,7 @@ struct PartitionFiles::State {
   std::shared_ptr<::parquet::WriterProperties> properties;
   std::shared_ptr<::arrow::KeyValueMetadata const> key_values;
   ::arrow::MemoryPool* pool{nullptr};
+  std::function<void()> check_stop;
   std::vector<PartitionFile> files;
   std::vector<Compressor> compressors;
   int column{-1};
@@ -164,33 +254,31 @@ Compression output_compression(ParquetInput const& input, int column, std::optio
 PartitionFiles::PartitionFiles(FileSystem& file_system, OutputFolder const& folder, std::int64_t partitions,
                                std::shared_ptr<::parquet::SchemaDescriptor const> schema,
                                std::vector<Compression> const& column_compression,
-                               ::parquet::FileMetaData const& metadata, std::size_t workers, ::arrow::MemoryPool* pool,
-                               std::atomic<std::int64_t>& bytes_written)
+                               std::shared_ptr<::arrow::KeyValueMetadata const> metadata, std::size_t workers,
+                               ::arrow::MemoryPool* pool, std::atomic<std::int64_t>& bytes_written,
+                               std::function<void()> const& check_stop)
     : state_(std::make_unique<State>()) {
   state_->schema = std::move(schema);
   state_->compression = column_compression;
   state_->pool = pool;
-  state_->key_values = metadata.key_value_metadata();
+  state_->check_stop = check_stop;
+  state_->key_values = std::move(metadata);
   ::parquet::WriterProperties::Builder builder;
   builder.memory_pool(pool)->created_by("earmark version " EARMARK_VERSION);
-  for (int i = 0; i < state_->schema->num_columns(); ++i) {
+  std::unordered_map<std::string, std::size_t> first_of;
+  for (std::size_t i = 0; i < state_->compression.size(); ++i) {
     // Properties go by path: of columns that share one, the first decides.
-    auto const path = state_->schema->Column(i)->path()->ToDotString();
-    for (int j = 0; j < i; ++j) {
-      if (state_->schema->Column(j)->path()->ToDotString() == path) {
-        state_->compression[static_cast<std::size_t>(i)] = state_->compression[static_cast<std::size_t>(j)];
-        break;
-      }
-    }
-    builder.compression(path, arrow_codec(state_->compression[static_cast<std::size_t>(i)].codec));
+    auto const path = state_->schema->Column(static_cast<int>(i))->path()->ToDotString();
+    state_->compression[i] = state_->compression[first_of.try_emplace(path, i).first->second];
+    builder.compression(path, arrow_codec(state_->compression[i].codec));
   }
   state_->properties = builder.build();
   KeepOpen const keep = keep_open(partitions);
   state_->files.resize(static_cast<std::size_t>(partitions));
   for (std::size_t p = 0; p < state_->files.size(); ++p) {
     PartitionFile& file = state_->files[p];
-    file.sink =
-        std::make_shared<FileSink>(file_system, folder.part_path(static_cast<std::int64_t>(p)), keep, bytes_written);
+    file.sink = std::make_shared<FileSink>(file_system, folder.part_path(static_cast<std::int64_t>(p)), keep,
+                                           bytes_written, state_->check_stop);
     file.metadata = ::parquet::FileMetaDataBuilder::Make(state_->schema.get(), state_->properties);
     file.page_index = ::parquet::PageIndexBuilder::Make(state_->schema.get());
   }
@@ -220,10 +308,7 @@ void PartitionFiles::begin_column(Dictionary const* dictionary) {
   for (Compressor& compressor : state_->compressors) {
     compressor.codec.reset();
     if (codec == ::arrow::Compression::UNCOMPRESSED) { continue; }
-    PARQUET_ASSIGN_OR_THROW(compressor.codec, ::arrow::util::Codec::Create(codec, level_of(compression)));
-    if (!compressor.buffer) {
-      PARQUET_ASSIGN_OR_THROW(compressor.buffer, ::arrow::AllocateResizableBuffer(0, state_->pool));
-    }
+    compressor.codec = make_codec(compression);
   }
   std::shared_ptr<::arrow::Buffer> body;
   if (dictionary != nullptr) {
@@ -252,17 +337,12 @@ void PartitionFiles::write_page(std::size_t worker, std::size_t partition, Encod
   auto const* const bytes = reinterpret_cast<std::uint8_t const*>(page.body.data());
   auto const size = static_cast<std::int64_t>(page.body.size());
   auto body = std::make_shared<::arrow::Buffer>(bytes, size);
-  if (compressor.codec) {
-    std::int64_t const room = compressor.codec->MaxCompressedLen(size, bytes);
-    PARQUET_THROW_NOT_OK(compressor.buffer->Resize(room, /*shrink_to_fit=*/false));
-    PARQUET_ASSIGN_OR_THROW(std::int64_t const compressed,
-                            compressor.codec->Compress(size, bytes, room, compressor.buffer->mutable_data()));
-    body = std::make_shared<::arrow::Buffer>(compressor.buffer->data(), compressed);
-  }
+  if (compressor.codec) { body = compressor.compress(bytes, size, state_->pool, state_->check_stop); }
   PartitionFile& file = state_->files[partition];
   file.row_group_bytes +=
       file.pages->WriteDataPage(::parquet::DataPageV1(body, page.entries, page.encoding, ::parquet::Encoding::RLE,
                                                       ::parquet::Encoding::RLE, size, page.statistics, first_row));
+  compressor.drop_large_buffer();
 }
 
 void PartitionFiles::end_column(std::size_t partition, ::parquet::EncodedStatistics const& statistics) {

@@ -6,10 +6,12 @@
 // Thread safety: pages of different partitions may be written by different workers at once; the rest is for one thread.
 #pragma once
 
+#include <arrow/util/key_value_metadata.h>
 #include <parquet/schema.h>
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -27,11 +29,14 @@ namespace earmark::detail {
 
 class PartitionFiles {
  public:
-  // Creates the files. `metadata` is the footer whose key-value pairs the files carry; `bytes_written` counts.
+  // Creates the files. `metadata` goes into every footer; `bytes_written` counts. `check_stop`
+  // throws when the job is to stop; it is called within long work.
   PartitionFiles(FileSystem& file_system, OutputFolder const& folder, std::int64_t partitions,
                  std::shared_ptr<::parquet::SchemaDescriptor const> schema,
-                 std::vector<Compression> const& column_compression, ::parquet::FileMetaData const& metadata,
-                 std::size_t workers, ::arrow::MemoryPool* pool, std::atomic<std::int64_t>& bytes_written);
+                 std::vector<Compression> const& column_compression,
+                 std::shared_ptr<::arrow::KeyValueMetadata const> metadata, std::size_t workers,
+                 ::arrow::MemoryPool* pool, std::atomic<std::int64_t>& bytes_written,
+                 std::function<void()> const& check_stop);
   ~PartitionFiles();
 
   // Starts a row group in every file that gets rows: `rows[p]` of them in file p.

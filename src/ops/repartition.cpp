@@ -14,6 +14,7 @@
 #include <span>
 #include <vector>
 
+#include "column_names.hpp"
 #include "column_pass.hpp"
 #include "earmark/core/bytes.hpp"
 #include "earmark/core/resident_memory.hpp"
@@ -27,6 +28,7 @@
 #include "partition_files.hpp"
 #include "progress_report.hpp"
 #include "row_router.hpp"
+#include "verification.hpp"
 #include "window_planner.hpp"
 
 namespace earmark {
@@ -37,6 +39,7 @@ using namespace detail;
 void check_options(RepartitionOptions const& options) {
   if (options.inputs.empty()) { throw UsageError("name at least one input"); }
   if (options.by.empty()) { throw UsageError("name at least one key column"); }
+  if (options.columns && options.columns->empty()) { throw UsageError("name at least one column for the output"); }
   if (options.output.empty()) { throw UsageError("name an output folder"); }
   if (options.partitions < 1 || options.partitions > std::numeric_limits<std::int32_t>::max()) {
     throw UsageError(fmt::format("the number of partitions must be from 1 to {}, not {}",
@@ -99,8 +102,8 @@ class Job {
     std::int64_t least = options_.memory_bytes + options_.memory_bytes / 4;
     if (needs_) {
       JobShape shape = needs_->shape();
-      shape.page_bytes = std::max(largest_page_or_record(environment_.file_system, *input_, leaves_, LookAt::AllChunks),
-                                  largest_nested_chunk());
+      shape.large = look(LookAt::AllPages, LookAtValues::Yes);
+      shape.readers = Readers::One;
       least = std::max(least, MemoryNeeds(*input_, leaves_, shape).least_limit(memory_));
     }
     throw NotEnoughMemory(fmt::format("the input holds pages or records for which {} is too little memory",
@@ -108,20 +111,19 @@ class Job {
                           options_.memory_bytes, least);
   }
 
-  // A record of a nested column may be all of its chunk.
-  [[nodiscard]] std::int64_t largest_nested_chunk() const {
-    std::vector<LeafColumn> nested;
-    std::copy_if(leaves_.begin(), leaves_.end(), std::back_inserter(nested),
-                 [](LeafColumn const& leaf) { return leaf.max_repetition > 0; });
-    return page_bound(*input_, nested);
+  [[nodiscard]] LargeNeeds look(LookAt look_at, LookAtValues look_at_values) {
+    return large_needs(environment_.file_system, *input_, read_leaves_, workers_, memory_.pool(), look_at,
+                       look_at_values, [this] { report_->check_stop(); });
   }
 
   RepartitionResult run_within_memory() {
     std::vector<InputPath> paths = expand_inputs(environment_.file_system, options_.inputs);
     OutputFolder::check(environment_.file_system, options_.output, options_.overwrite, paths, options_.inputs);
     input_.emplace(environment_.file_system, memory_.pool(), paths);
-    leaves_ = leaf_columns(input_->schema());
-    schema_ = output_schema(input_->schema());
+    auto const columns = find_output_columns(*input_, options_.columns);
+    leaves_ = leaf_columns_below(input_->schema(), columns);
+    schema_ = output_schema(input_->schema(), columns);
+    metadata_ = metadata_for_columns(input_->first_footer(), columns);
     key_columns_ = find_key_columns(*input_, options_.by);
     router_.emplace(*input_, key_columns_, options_.partitions);
     planner_.emplace(input_->row_groups(), input_->total_rows(), options_.partitions,
@@ -133,14 +135,27 @@ class Job {
     for (LeafColumn const& leaf : leaves_) {
       compression_.push_back(output_compression(*input_, leaf.index, options_.compression));
     }
-    report_.emplace(options_, environment_.clock, memory_, *input_, leaves_.size());
+    read_leaves_ = leaves_and_keys();
+    // Verification reads each column twice, at half the cost of writing it, and the keys.
+    std::size_t const passes = options_.verify == Verify::Yes ? 2 * leaves_.size() + 1 : leaves_.size();
+    report_.emplace(options_, environment_.clock, memory_, *input_, passes);
     admit();
     OutputFolder folder(environment_.file_system, options_.output, options_.overwrite, paths, options_.inputs);
     write_files(folder);
+    verify(folder);
     report_->check_stop();
     folder.publish();
     report_->finish();
     return result();
+  }
+
+  [[nodiscard]] std::vector<LeafColumn> leaves_and_keys() const {
+    std::vector<LeafColumn> all = leaf_columns(input_->schema());
+    std::vector<bool> wanted(all.size());
+    for (LeafColumn const& leaf : leaves_) { wanted[static_cast<std::size_t>(leaf.index)] = true; }
+    for (int const key : key_columns_) { wanted[static_cast<std::size_t>(key)] = true; }
+    std::erase_if(all, [&](LeafColumn const& leaf) { return !wanted[static_cast<std::size_t>(leaf.index)]; });
+    return all;
   }
 
   // Refuses at once what cannot work.
@@ -150,19 +165,28 @@ class Job {
                    options_.partitions,
                    router_->id_width(),
                    planner_->most_window_rows(),
-                   page_bound(*input_, leaves_),
+                   look(LookAt::Footers, LookAtValues::No),
+                   Readers::All,
                    compressor_bytes(compression_)};
     auto const is_refused = [&] {
-      needs_.emplace(*input_, leaves_, shape);
-      return options_.memory_bytes < needs_->least_limit(memory_);
+      for (Readers const readers : {Readers::All, Readers::One}) {
+        shape.readers = readers;
+        needs_.emplace(*input_, leaves_, shape);
+        if (options_.memory_bytes >= needs_->least_limit(memory_)) { return false; }
+      }
+      return true;
     };
-    // Page headers, and then the keys, are looked at only for a limit that would not do if the worst were true of them;
-    // no look will change that there are too many files.
+    // Page headers, then values, then the keys are looked at only for a limit that would not do if the worst were true
+    // of them; no look will change that there are too many files.
     if (is_refused() && options_.memory_bytes > needs_->outside_bytes()) {
-      shape.page_bytes = largest_page_or_record(environment_.file_system, *input_, leaves_, LookAt::LargeChunks);
+      shape.large = look(LookAt::LargePages, LookAtValues::No);
+      if (is_refused() && shape.large.extra_bytes(Readers::One) > 0) {
+        shape.large = look(LookAt::LargePages, LookAtValues::Yes);
+        memory_.forget_planning();
+      }
       if (is_refused()) {
         shape.window_rows = measure_windows();
-        needs_.emplace(*input_, leaves_, shape);
+        is_refused();
       }
     }
     std::int64_t const least = needs_->least_limit(memory_);
@@ -189,14 +213,14 @@ class Job {
       }
       largest = std::max(largest, planner.window_rows());
     }
-    memory_.give_back_unspent();
+    memory_.forget_planning();
     report_->restart();
     return largest;
   }
 
   void write_files(OutputFolder const& folder) {
-    PartitionFiles files(environment_.file_system, folder, options_.partitions, schema_, compression_,
-                         input_->first_footer(), workers_, memory_.pool(), report_->bytes_written());
+    PartitionFiles files(environment_.file_system, folder, options_.partitions, schema_, compression_, metadata_,
+                         workers_, memory_.pool(), report_->bytes_written(), [this] { report_->check_stop(); });
     counts_.assign(static_cast<std::size_t>(options_.partitions), 0);
     while (!planner_->done()) {
       Window const window = route_window();
@@ -206,6 +230,28 @@ class Job {
     }
     parallel_for(environment_.executor, workers_, counts_.size(), [&](std::size_t, std::size_t p) { files.finish(p); });
     bytes_out_ = report_->bytes_written().load(std::memory_order_relaxed);
+  }
+
+  // What was needed for writing only is given back first, so that a limit that does for writing does for this.
+  void verify(OutputFolder const& folder) {
+    if (options_.verify == Verify::No) { return; }
+    staging_.reset();
+    outside_ = {};
+    memory_.give_back_unspent();
+    std::vector<std::string> paths;
+    for (std::int64_t p = 0; p < options_.partitions; ++p) { paths.push_back(folder.part_path(p)); }
+    bool const one_by_one = std::any_of(read_leaves_.begin(), read_leaves_.end(), [this](LeafColumn const& leaf) {
+      return needs_->readers_of(leaf.index) == Readers::One;
+    });
+    VerificationContext const context{environment_.file_system,
+                                      environment_.executor,
+                                      memory_.pool(),
+                                      one_by_one ? 1 : workers_,
+                                      options_.partitions,
+                                      needs_->read_buffer_bytes(),
+                                      needs_->shape().window_rows,
+                                      [this](std::size_t worker, double rows) { report_->add_work(worker, rows); }};
+    Verification(context, *input_, {leaves_, *schema_, metadata_}, key_columns_).run(paths);
   }
 
   void run_column(PartitionFiles& files, Window const& window, std::size_t column) {
@@ -218,8 +264,9 @@ class Job {
                               counts_.size(),
                               router_->id_width(),
                               needs_->read_buffer_bytes(),
+                              needs_->readers_of(leaves_[column].index),
                               [this](std::size_t worker, double rows) { report_->add_work(worker, rows); }};
-    ColumnPass(context, leaves_[column], *schema_->Column(leaves_[column].index), window.groups, counts_,
+    ColumnPass(context, leaves_[column], *schema_->Column(static_cast<int>(column)), window.groups, counts_,
                staging_->first(staging_->size()))
         .run();
     report_->end_column(window.refs, leaves_[column].index);
@@ -262,14 +309,17 @@ class Job {
   void route(std::span<RowGroupRef const> groups, IdsOf&& ids_of) {
     std::vector<std::unique_ptr<RoutingWorker>> workers(workers_);
     std::vector<std::vector<std::int64_t>> counts(workers_);
-    parallel_for(environment_.executor, workers_, groups.size(), [&](std::size_t worker, std::size_t i) {
-      if (!workers[worker]) {
-        workers[worker] = std::make_unique<RoutingWorker>(memory_.pool());
-        counts[worker].resize(counts_.size());
-      }
-      router_->route(groups[i], ids_of(i), counts[worker], *workers[worker], needs_->read_buffer_bytes());
-      report_->add_work(worker, static_cast<double>(groups[i].rows) * ProgressReport::routing_weight);
-    });
+    bool const one_by_one = std::any_of(key_columns_.begin(), key_columns_.end(),
+                                        [this](int column) { return needs_->readers_of(column) == Readers::One; });
+    parallel_for(environment_.executor, one_by_one ? 1 : workers_, groups.size(),
+                 [&](std::size_t worker, std::size_t i) {
+                   if (!workers[worker]) {
+                     workers[worker] = std::make_unique<RoutingWorker>(memory_.pool());
+                     counts[worker].resize(counts_.size());
+                   }
+                   router_->route(groups[i], ids_of(i), counts[worker], *workers[worker], needs_->read_buffer_bytes());
+                   report_->add_work(worker, static_cast<double>(groups[i].rows) * ProgressReport::routing_weight);
+                 });
     for (auto const& of_worker : counts) {
       for (std::size_t p = 0; p < of_worker.size(); ++p) { counts_[p] += of_worker[p]; }
     }
@@ -286,6 +336,7 @@ class Job {
     result.baseline_bytes = memory_.baseline_bytes();
     result.peak_resident_bytes = memory_.peak_resident_bytes();
     result.peak_committed_bytes = memory_.peak_committed_bytes();
+    result.verified = options_.verify;
     return result;
   }
 
@@ -296,8 +347,10 @@ class Job {
   ProcResidentMemory resident_;
   JobMemory memory_;
   std::optional<ParquetInput> input_;
-  std::vector<LeafColumn> leaves_;
+  std::vector<LeafColumn> leaves_;       // of the output
+  std::vector<LeafColumn> read_leaves_;  // those, and the keys that are not among them
   std::shared_ptr<::parquet::SchemaDescriptor const> schema_;
+  std::shared_ptr<::arrow::KeyValueMetadata const> metadata_;
   std::vector<Compression> compression_;  // of each leaf column
   std::vector<int> key_columns_;
   std::optional<RowRouter> router_;

@@ -55,6 +55,7 @@ class ReservedArray {
   // Makes room for `size` values and keeps the first `kept`.
   void grow(std::size_t size, std::size_t kept) {
     if (size <= size_) { return; }
+    if (kept == 0) { return make_room(std::max(size, size_ + size_ / 2)); }
     ReservedArray larger(pool_, std::max(size, size_ + size_ / 2));
     if (kept > 0) { std::memcpy(larger.data_, data_, kept * sizeof(T)); }
     *this = std::move(larger);

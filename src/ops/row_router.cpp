@@ -3,13 +3,13 @@
 #include "row_router.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <parquet/types.h>
 
 #include <algorithm>
 #include <cstring>
 #include <memory>
 
+#include "column_names.hpp"
 #include "earmark/ops/errors.hpp"
 
 namespace earmark::detail {
@@ -65,30 +65,17 @@ std::int64_t nanoseconds(::parquet::Int96 const& value) {
 
 int id_width_for(std::int64_t partitions) { return partitions <= 1 << 8 ? 1 : partitions <= 1 << 16 ? 2 : 4; }
 
-std::string available_columns(::parquet::schema::GroupNode const& root) {
-  constexpr int most = 20;
-  std::vector<std::string> names;
-  for (int i = 0; i < std::min(root.field_count(), most); ++i) { names.push_back("'" + root.field(i)->name() + "'"); }
-  return fmt::format("{}{}", fmt::join(names, ", "), root.field_count() > most ? ", ..." : "");
-}
-
 }  // namespace
 
 std::vector<int> find_key_columns(ParquetInput const& input, std::vector<std::string> const& names) {
+  constexpr std::string_view role = "key column";
   if (names.empty()) { throw UsageError("name at least one key column"); }
   ::parquet::schema::GroupNode const& root = *input.schema().group_node();
   std::string const& file = input.path(0);
   std::vector<int> columns;
   for (std::string const& name : names) {
-    ::parquet::schema::Node const* found = nullptr;
-    for (int i = 0; i < root.field_count(); ++i) {
-      if (root.field(i)->name() != name) { continue; }
-      if (found != nullptr) {
-        throw InputError(fmt::format("the key column '{}' is ambiguous: '{}' has several of that name", name, file),
-                         file, name);
-      }
-      found = root.field(i).get();
-    }
+    auto const field = find_top_level_column(input, name, role);
+    ::parquet::schema::Node const* const found = field ? root.field(*field).get() : nullptr;
     if (found != nullptr && (found->is_group() || found->is_repeated())) {
       throw InputError(fmt::format("the key column '{}' of '{}' is nested: a key must be a flat column", name, file),
                        file, name);
@@ -102,10 +89,7 @@ std::vector<int> find_key_columns(ParquetInput const& input, std::vector<std::st
             name);
       }
     }
-    if (column < 0) {
-      throw InputError(fmt::format("unknown key column '{}': '{}' has {}", name, file, available_columns(root)), file,
-                       name);
-    }
+    if (column < 0) { fail_for_unknown_column(input, name, role); }
     auto const& type = input.schema().Column(column)->logical_type();
     if (type && type->is_decimal() && decimal_precision(*type) > max_key_digits) {
       throw InputError(fmt::format("the key column '{}' of '{}' has decimals of {} digits: a key has at most {}", name,

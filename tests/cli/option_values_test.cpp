@@ -88,5 +88,19 @@ TEST(CompressionOption, TakesALevelForZstdOnly) {
   }
 }
 
+TEST(CompressionOption, HasAWayBackToItsNames) {
+  for (auto const* const name : {"snappy", "zstd", "lz4", "gzip", "brotli", "none"}) {
+    EXPECT_EQ(name_of(parse_compression("--compression", name).codec), name);
+  }
+}
+
+TEST(Switch, TakesTheUsualWordsAndNoOthers) {
+  for (auto const* const word : {"1", "true", "yes", "on"}) { EXPECT_TRUE(parse_switch("--verify", word)) << word; }
+  for (auto const* const word : {"0", "false", "no", "off"}) { EXPECT_FALSE(parse_switch("--verify", word)) << word; }
+  for (auto const* const word : {"", "2", "True", "perhaps", " yes"}) {
+    EXPECT_THROW((void)parse_switch("--verify", word), UsageError) << word;
+  }
+}
+
 }  // namespace
 }  // namespace earmark::cli

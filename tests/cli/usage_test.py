@@ -41,12 +41,12 @@ def test_help_has_examples_and_names_what_works_and_nothing_else():
     assert "Examples:" in text
     assert set(re.findall(r"^  (--[a-z-]+)", text, re.M)) == {
         "--by", "--partitions", "--output", "--memory", "--threads", "--compression", "--row-group-bytes",
-        "--overwrite", "--progress", "--json"}
+        "--overwrite", "--progress", "--json", "--columns", "--verify"}
     assert "admission" not in text
     assert "default: 64MiB or 122880 rows" in " ".join(text.split())
 
 
-@pytest.mark.parametrize("missing", ["--by", "--partitions", "--output", "--memory"])
+@pytest.mark.parametrize("missing", ["--by", "--partitions", "--output"])
 def test_a_missing_option_is_named(tmp_path, source, missing):
     arguments = repartition_arguments(source, "k", 4, tmp_path / "out")
     at = arguments.index(missing)
@@ -58,7 +58,7 @@ def test_no_input_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize("memory", ["0", "0MiB", "-1", "-512MiB", "99999999999TiB", "9223372036854775808", "lots", "",
-                                    "auto", "80%", "1e400", "nan"])
+                                    "0%", "101%", "-1%", "nan%", "automatic", "1e400", "nan"])
 def test_a_size_that_is_none_is_refused(tmp_path, source, memory):
     expect_refusal("usage", repartition_arguments(source, "k", 4, tmp_path / "out", memory), tmp_path, "--memory")
 
@@ -78,7 +78,7 @@ def test_a_number_of_partitions_that_is_none_is_refused(tmp_path, source, partit
 @pytest.mark.parametrize("option, value", [
     ("--threads", "0"), ("--threads", "-2"), ("--threads", "99999999999999999999"), ("--compression", "lzo"),
     ("--compression", "zstd:99"), ("--compression", "snappy:3"), ("--row-group-bytes", "0"),
-    ("--row-group-bytes", "-1MiB"), ("--progress", "perhaps"), ("--by", "a,"), ("--by", '"a'), ("--nonsense", "x")])
+    ("--row-group-bytes", "-1MiB"), ("--progress", "perhaps"), ("--columns", "a,"), ("--columns", '"a'), ("--by", "a,"), ("--by", '"a'), ("--nonsense", "x")])
 def test_a_wrong_option_is_named(tmp_path, source, option, value):
     arguments = repartition_arguments(source, "k", 4, tmp_path / "out", DEFAULT_MEMORY, option, value)
     expect_refusal("usage", arguments, tmp_path, option)

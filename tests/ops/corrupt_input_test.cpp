@@ -2,12 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Damaged files: the job says what is wrong with which file, or reads what can still be read; it never crashes, hangs,
-// or publishes something after an error.
+// or publishes something after an error. EARMARK_SEED makes other damages, EARMARK_ROUNDS so many times more of them.
 #include <arrow/api.h>
 #include <gtest/gtest.h>
 #include <parquet/file_reader.h>
 #include <parquet/metadata.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <random>
@@ -30,7 +31,10 @@ class CorruptInput : public ::testing::TestWithParam<int> {
  protected:
   static constexpr std::int64_t rows = 300;
 
-  CorruptInput() : in_(folder_ / "in.parquet"), out_(folder_ / "out"), random_(static_cast<std::uint64_t>(GetParam())) {
+  CorruptInput()
+      : in_(folder_ / "in.parquet"),
+        out_(folder_ / "out"),
+        random_(static_cast<std::uint64_t>(GetParam() + 4 * number_from("EARMARK_SEED", 0))) {
     RandomArrays arrays(51);
     auto const schema =
         arrow::schema({field("key", arrow::int64()), field("s", arrow::utf8()), field("d", arrow::decimal128(12, 2)),
@@ -46,6 +50,11 @@ class CorruptInput : public ::testing::TestWithParam<int> {
     write_parquet(*arrays.table(schema, rows), in_,
                   {.row_group_rows = 120, .store_schema = false, .properties = builder.build()});
     good_ = read_text(in_);
+  }
+
+  static int number_from(char const* variable, int otherwise) {
+    char const* const text = std::getenv(variable);
+    return text == nullptr ? otherwise : std::atoi(text);
   }
 
   // Runs the job over `bytes`; the result is checked for shape, a failure for its kind and for what it leaves.
@@ -81,12 +90,13 @@ class CorruptInput : public ::testing::TestWithParam<int> {
   PosixFileSystem disk_;
   SteadyClock clock_;
   ThreadPool pool_{2};
+  int rounds_{number_from("EARMARK_ROUNDS", 1)};
   int harmless_{0};
   int refused_{0};
 };
 
 TEST_P(CorruptInput, OneByteChanged) {
-  for (int i = 0; i < 250; ++i) {
+  for (int i = 0; i < 250 * rounds_; ++i) {
     std::string bytes = good_;
     // Half of the changes hit the footer, where each byte means something.
     std::size_t const footer = bytes.size() / 2;
@@ -105,7 +115,7 @@ TEST_P(CorruptInput, OneByteChanged) {
 }
 
 TEST_P(CorruptInput, SeveralBytesChanged) {
-  for (int i = 0; i < 60; ++i) {
+  for (int i = 0; i < 60 * rounds_; ++i) {
     std::string bytes = good_;
     std::size_t const at = random_() % bytes.size();
     for (std::size_t k = at; k < std::min(bytes.size(), at + 8); ++k) { bytes[k] = static_cast<char>(random_()); }

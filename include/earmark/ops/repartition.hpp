@@ -35,6 +35,7 @@ namespace earmark {
 
 enum class Overwrite { No, Yes };
 enum class AdmissionCheck { Yes, No };
+enum class Verify { No, Yes };
 
 // How output columns are compressed.
 struct Compression {
@@ -57,14 +58,20 @@ struct RepartitionProgress {
 struct RepartitionOptions {
   std::vector<std::string> inputs;  // files, folders, globs
   std::vector<std::string> by;      // key columns, by their full top-level name
-  std::int64_t partitions{0};       // 1 to 2^31 - 1
-  std::string output;               // folder to create
+  // Top-level columns to write, in any order; absent: all. The output has them in the order of the input; keys need not
+  // be among them.
+  std::optional<std::vector<std::string>> columns;
+  std::int64_t partitions{0};  // 1 to 2^31 - 1
+  std::string output;          // folder to create
   Overwrite overwrite{Overwrite::No};
   std::int64_t memory_bytes{0};                 // bound on the resident size of the process
   std::size_t threads{0};                       // workers, the caller included; 0: the executor's concurrency
   std::optional<Compression> compression;       // absent: each column's own
   std::optional<std::int64_t> row_group_bytes;  // absent: a row group is full at 122,880 rows or 64 MiB of Arrow
   AdmissionCheck admission_check{AdmissionCheck::Yes};
+  // Yes: before the output is published, it and the input are read again and compared. A difference is an
+  // InternalError.
+  Verify verify{Verify::No};
   std::function<void(RepartitionProgress const&)> progress;  // called now and then, at most every 50 ms
   std::stop_token stop;                                      // a requested stop ends the job with `JobInterrupted`
 };
@@ -82,6 +89,7 @@ struct RepartitionResult {
   std::int64_t spilled_bytes{0};         // always 0: repartition spills nothing
   std::int64_t waits{0};
   double wait_seconds{0};
+  Verify verified{Verify::No};  // Yes: the output was read back and holds exactly the rows of the input
 };
 
 // What a job runs on. The executor's threads, the clock and the disk are borrowed for the call.
