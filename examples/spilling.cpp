@@ -25,7 +25,7 @@ using namespace earmark;
 
 namespace {
 
-std::string a_directory() { return (std::filesystem::temp_directory_path() / "earmark-example").string(); }
+std::string a_directory() { return (std::filesystem::current_path() / "earmark-example").string(); }
 
 }  // namespace
 

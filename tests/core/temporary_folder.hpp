@@ -16,8 +16,9 @@ namespace earmark {
 
 class TemporaryFolder {
  public:
-  TemporaryFolder() {
-    path_ = (std::filesystem::temp_directory_path() / "earmark-test-XXXXXX").string();
+  // The system's folder for temporary files may be held in memory: what must lie on a disk names another parent.
+  explicit TemporaryFolder(std::filesystem::path const& parent = std::filesystem::temp_directory_path())
+      : path_((parent / "earmark-test-XXXXXX").string()) {
     if (::mkdtemp(path_.data()) == nullptr) { throw std::runtime_error("cannot make a temporary folder"); }
   }
   TemporaryFolder(TemporaryFolder const&) = delete;

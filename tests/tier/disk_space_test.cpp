@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cerrno>
+#include <filesystem>
 #include <map>
 #include <optional>
 #include <random>
@@ -77,7 +78,7 @@ TEST(ExtentMap, NeverGivesAByteTwice) {
 
 class DiskSpace : public ::testing::Test {
  protected:
-  TemporaryFolder folder;
+  TemporaryFolder folder{std::filesystem::current_path()};
   PosixFileSystem files;
   ThreadPool pool{1};
   PosixSpillDisk real_disk{pool};

@@ -75,7 +75,7 @@ class DiskTierTest : public ::testing::TestWithParam<UseIoUring> {
 
   Pages source{256_KiB};
   Pages target{256_KiB};
-  TemporaryFolder folder;
+  TemporaryFolder folder{std::filesystem::current_path()};
   PosixFileSystem files;
   ThreadPool pool{2};
   PosixSpillDisk real_disk{pool, {.io_uring = GetParam()}};

@@ -41,7 +41,7 @@ class PosixSpillDiskTest : public ::testing::TestWithParam<PosixSpillDiskOptions
     return queue->wait().error_number;
   }
 
-  TemporaryFolder folder;
+  TemporaryFolder folder{std::filesystem::current_path()};
   ThreadPool pool{2};
   PosixSpillDisk disk{pool, GetParam()};
   std::unique_ptr<SpillFile> file = disk.create_unnamed(folder.path());
@@ -124,7 +124,7 @@ TEST_P(PosixSpillDiskTest, ReportsAReadBeyondTheEnd) {
 // No threads yet: they do not come with a fork.
 class PosixSpillDiskInAChild : public ::testing::TestWithParam<PosixSpillDiskOptions> {
  protected:
-  TemporaryFolder folder;
+  TemporaryFolder folder{std::filesystem::current_path()};
 };
 INSTANTIATE_TEST_SUITE_P(Ways, PosixSpillDiskInAChild, ::testing::ValuesIn(ways()), name_of);
 
@@ -191,7 +191,7 @@ TEST(PosixSpillDisk, KnowsFileSystemsThatAreMemory) {
 }
 
 TEST(PosixSpillDisk, DoesTransfersItselfWhileAllThreadsAreBusy) {
-  TemporaryFolder folder;
+  TemporaryFolder folder{std::filesystem::current_path()};
   std::latch end{1};
   ThreadPool pool{1};
   pool.post([&] { end.wait(); });

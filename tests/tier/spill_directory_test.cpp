@@ -41,7 +41,7 @@ std::size_t entries_in(std::string const& path) {
 
 class SpillDirectoryTest : public ::testing::Test {
  protected:
-  TemporaryFolder folder;
+  TemporaryFolder folder{std::filesystem::current_path()};
   PosixFileSystem real_files;
   testing::FaultyFileSystem files{real_files};
   ThreadPool pool{1};
@@ -143,7 +143,7 @@ TEST_F(SpillDirectoryTest, SaysThatAPlaceIsNoFolder) {
 
 // A process that is killed while it has spilled bytes leaves the empty folder, and the next start removes that.
 TEST(SpillDirectory, IsEmptyAfterItsProcessWasKilled) {
-  TemporaryFolder folder;
+  TemporaryFolder folder{std::filesystem::current_path()};
   PosixFileSystem files;
   std::array<int, 2> ready{};
   ASSERT_EQ(::pipe(ready.data()), 0);

@@ -315,7 +315,7 @@ TEST(SpillableBuffers, ServeThreadsThatWaitForMemoryThatOthersHold) {
 }
 
 TEST(SpillableBuffers, LeaveNoByteBehindWhereverTheirProcessIsKilled) {
-  TemporaryFolder folder;
+  TemporaryFolder folder{std::filesystem::current_path()};
   for (int steps = 1; steps <= 12; ++steps) {
     std::array<int, 2> pipe{};
     ASSERT_EQ(::pipe(pipe.data()), 0);

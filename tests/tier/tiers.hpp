@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstring>
+#include <filesystem>
 #include <stdexcept>
 #include <string>
 
@@ -49,7 +50,7 @@ struct Tiers {
   static constexpr std::size_t limit = 1_MiB;
   static constexpr std::size_t block = 16_KiB;
 
-  TemporaryFolder folder;
+  TemporaryFolder folder{std::filesystem::current_path()};
   PosixFileSystem files;
   ThreadPool pool{2};
   PosixSpillDisk real_disk{pool};
