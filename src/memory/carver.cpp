@@ -88,6 +88,7 @@ bool Carver::begin_rebuild() noexcept {
   BasicMutexLock<SpinLock> const lock{lock_};
   if (state_ != State::Open || !empty()) { return false; }
   state_ = State::Rebuilding;
+  rebuilder_ = std::this_thread::get_id();
   return true;
 }
 
@@ -153,7 +154,7 @@ void Carver::wait_while_rebuilt() noexcept {
   for (bool rebuilt = true;;) {
     {
       BasicMutexLock<SpinLock> const lock{lock_};
-      rebuilt = state_ == State::Rebuilding;
+      rebuilt = rebuilt_by_another();
     }
     if (!rebuilt) { return; }
     std::this_thread::yield();
@@ -167,7 +168,11 @@ Carver::Piece Carver::allocate_behind_others(Request const& request, OptionalStr
   for (;;) {
     wait_while_rebuilt();
     BasicMutexLock<SpinLock> const lock{lock_};
-    if (state_ == State::Rebuilding) { continue; }  // anew
+    if (rebuilt_by_another()) { continue; }  // anew
+    if (state_ == State::Rebuilding) {
+      refusal = refused(Refusal::Why::Short);
+      return {};
+    }
     if (state_ == State::Closed) {
       refusal = refused(Refusal::Why::Closed);
       return {};
@@ -207,9 +212,11 @@ Carver::Place Carver::find_place(Request const& request, SlotNumber own) const n
   if (!slots_.differ()) { return best; }
   std::uint64_t best_length = std::numeric_limits<std::uint64_t>::max();
   for_each_run([&](Extent& first, std::uint64_t length) {
-    if (length < request.length || length >= best_length) { return; }
-    best = {&first, first.offset};
-    best_length = length;
+    if (length >= request.length && length < best_length) {
+      best = {&first, first.offset};
+      best_length = length;
+    }
+    return true;
   });
   return best;
 }
@@ -228,7 +235,8 @@ Carver::Place Carver::find_aligned(Request const& request) const noexcept {
   if (ample != nullptr) { return place_in(*ample, ample->length); }
   Place found;
   for_each_run([&](Extent& first, std::uint64_t length) {
-    if (found.hole == nullptr) { found = place_in(first, length); }
+    found = place_in(first, length);
+    return found.hole == nullptr;
   });
   return found;
 }
@@ -416,7 +424,10 @@ std::uint64_t Carver::longest_run() noexcept {
   settle_fresh();
   std::uint64_t longest = holes_.longest();
   if (!slots_.differ()) { return longest; }
-  for_each_run([&](Extent&, std::uint64_t length) { longest = std::max(longest, length); });
+  for_each_run([&](Extent&, std::uint64_t length) {
+    longest = std::max(longest, length);
+    return true;
+  });
   return longest;
 }
 

@@ -17,6 +17,7 @@
 #include <memory_resource>
 #include <optional>
 #include <span>
+#include <thread>
 #include <vector>
 
 #include "earmark/core/spin_lock.hpp"
@@ -69,6 +70,8 @@ class Carver {
   // The block is about to be changed: until `end_rebuild`, who allocates waits. Returns: false if something is live or
   // it is closed; then nothing changed.
   [[nodiscard]] bool begin_rebuild() noexcept EARMARK_EXCLUDES(lock_);
+  // Memory may come back, and somebody be called back, on the thread that rebuilds: to it, there is nothing to
+  // allocate.
   enum class Then : std::uint8_t { Open, Closed };
   void end_rebuild(Then then) noexcept EARMARK_EXCLUDES(lock_);
 
@@ -132,6 +135,9 @@ class Carver {
   [[nodiscard]] Piece allocate_behind_others(Request const& request, OptionalStream stream, Refusal& refusal)
       EARMARK_EXCLUDES(lock_);
   void wait_while_rebuilt() noexcept EARMARK_EXCLUDES(lock_);
+  [[nodiscard]] bool rebuilt_by_another() const noexcept EARMARK_REQUIRES(lock_) {
+    return state_ == State::Rebuilding && rebuilder_ != std::this_thread::get_id();
+  }
   [[nodiscard]] Refusal refused(Refusal::Why why) noexcept EARMARK_REQUIRES(lock_);
   [[nodiscard]] Piece piece(Extent const& extent) const noexcept EARMARK_REQUIRES(lock_);
   [[nodiscard]] bool empty() const noexcept EARMARK_REQUIRES(lock_) { return live_count() == 0 && claims_ == 0; }
@@ -179,15 +185,15 @@ class Carver {
   void unmake_hole(Extent& hole) noexcept EARMARK_REQUIRES(lock_);
   void link_before(Extent& extent, Extent& next) noexcept EARMARK_REQUIRES(lock_);
   void drop(Extent& extent) noexcept EARMARK_REQUIRES(lock_);
-  // Calls `visit(first, length)` for each hole or, if several follow one another, for all of them: whoever waits for
-  // all their streams may have them as one.
+  // Calls `visit(first, length)` for each hole or, if several follow one another, for all of them, until it returns
+  // false: whoever waits for all their streams may have them as one.
   template <class Visit>
   void for_each_run(Visit const& visit) const noexcept EARMARK_REQUIRES(lock_) {
     for (Extent* extent = edge_.next; extent != &edge_; extent = extent->next) {
       if (!extent->is_hole()) { continue; }
       Extent& first = *extent;
       while (extent->next->is_hole()) { extent = extent->next; }
-      visit(first, extent->end() - first.offset);
+      if (!visit(first, extent->end() - first.offset)) { return; }
     }
   }
   void synchronize(cuda::stream_ref stream) noexcept;
@@ -218,6 +224,7 @@ class Carver {
   ExtentPool pool_ EARMARK_GUARDED_BY(lock_);
   StreamSlots slots_ EARMARK_GUARDED_BY(lock_);
   HoleIndex holes_ EARMARK_GUARDED_BY(lock_);
+  std::thread::id rebuilder_ EARMARK_GUARDED_BY(lock_);
   Extent edge_ EARMARK_GUARDED_BY(lock_){};           // before the first and behind the last extent
   std::int64_t claims_ EARMARK_GUARDED_BY(lock_){0};  // allocations under way without the lock
   std::int64_t refusals_ EARMARK_GUARDED_BY(lock_){0};

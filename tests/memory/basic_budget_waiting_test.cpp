@@ -198,6 +198,25 @@ struct BlockedByQuota : Full {
 };
 TEST(BudgetQueue, LetsNobodyWaitForAnothersQuota) { expect_holds<BlockedByQuota>(); }
 
+struct InnocentBesideAQuota : Full {
+  Budget consumer{1, budget};
+  Place blocked;
+  InnocentBesideAQuota() : Full(2) {
+    budget.credit(2);
+    (void)consumer.take(1, Pass::Yes);
+  }
+  Threads threads() override {
+    return {[this] { require(blocked.start(1, consumer) == Take::Queue, "passed its quota"); },
+            [this] { require(budget.take(1, Pass::No).result == Take::Ok, "refused for another's quota"); }};
+  }
+  void at_end() override {
+    budget.credit(1);
+    consumer.credit(1);
+    require(blocked.served(), "not served");
+  }
+};
+TEST(BudgetQueue, RefusesNobodyForAnothersQuota) { expect_holds<InnocentBesideAQuota>(); }
+
 struct QuotaRaised : Full {
   Budget consumer{2, budget};
   Place place;

@@ -231,5 +231,19 @@ TEST_F(Preallocated, TakesInNothingOnceItIsClosed) {
   EXPECT_EQ(other.balance(), 256);
 }
 
+// Memory that comes back below, while a block is given back, may call somebody on this very thread.
+TEST_F(Preallocated, RefusesWhoIsCalledBackWhileItIsRebuilt) {
+  HostReservationAwareResourceAdaptor above{adaptor, 8192};
+  HostMemoryReservation arena = above.reserve(8192, preallocated);
+  bool refused = false;
+  adaptor.async_reserve(64, [&](ReservationResult<HostMemoryReservation> result) {
+    EXPECT_TRUE(result);
+    EXPECT_THROW((void)take(arena, 64), ReservationExhausted);
+    refused = true;
+  });
+  EXPECT_EQ(arena.shrink_to_fit(), 8192);
+  EXPECT_TRUE(refused);
+}
+
 }  // namespace
 }  // namespace earmark

@@ -319,5 +319,24 @@ TEST(WaitingRequestsWithoutAnAdaptor, CanBeTheLastThatKeepsItWhenTheyAreStopped)
   EXPECT_EQ(*seen, Outcome::Aborted);
 }
 
+// What the second would give back is what the first one waits for, one adaptor further up.
+TEST_F(WaitingRequests, AreToldBeforeACallbackBlocksInANestedAdaptor) {
+  std::string steps;
+  adaptor.async_reserve(512,
+                        [&](ReservationResult<HostMemoryReservation> result) {
+                          HostMemoryReservation const lender = result.take();
+                          HostReservationAwareResourceAdaptor nested{lender, limit};
+                          HostMemoryReservation const held = nested.reserve_blocking(576);
+                          steps += "a";
+                        },
+                        {.exhausted = ExhaustedPolicy::GrowOrRefuse});
+  adaptor.async_reserve(512, [&](ReservationResult<HostMemoryReservation> result) {
+    EXPECT_TRUE(result);
+    steps += "b";
+  });
+  all.close();
+  EXPECT_EQ(steps, "ba");
+}
+
 }  // namespace
 }  // namespace earmark

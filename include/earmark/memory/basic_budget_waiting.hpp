@@ -33,7 +33,7 @@ Taken BasicBudget<Atomics>::take_or_enqueue(Request& request) {
       }
     }
     queue_.insert(request);
-    passed_over_.store(1, std::memory_order_release);
+    if (taken.result != Take::QuotaShort) { passed_over_.store(1, std::memory_order_release); }
   }
   grant();  // it may be the first now, and smaller than who was
   return {Take::Queue, 0};
@@ -77,6 +77,7 @@ void BasicBudget<Atomics>::tell_those_left() noexcept {
     mine = callbacks_.find_mine();
   }
   if (mine != nullptr) { mine->left.complete(); }
+  if (lender_ != nullptr) { lender_->tell_those_left(); }  // what they give back may be what is waited for
 }
 
 // -- who stands on it -------------------------------------------------------------------------------------------------
@@ -209,10 +210,10 @@ bool BasicBudget<Atomics>::decide_and_tell(Decide const& decide) noexcept {
   Finished finished;
   typename BasicBudgetCallbacks<Atomics>::AtWork mine;
   auto* further_up = &mine;
+  bool decided = false;
   {
-    Settle const settle{*this};
     Lock lock{queue_mutex_};
-    if (!decide(finished)) { return false; }
+    decided = decide(finished);
     further_up = callbacks_.find_mine();
     if (further_up == nullptr && !finished.call_back.empty()) {
       mine.left.add_all(finished.call_back);
@@ -220,11 +221,13 @@ bool BasicBudget<Atomics>::decide_and_tell(Decide const& decide) noexcept {
     }
   }
   if (finished.empty()) {
-    tell_owner();
-    return true;
+    settle();
+    if (decided) { tell_owner(); }
+    return decided;
   }
   hold();  // a request may have been the last that kept us
   finished.quick.complete();
+  settle();  // which may call back: not before those who sleep were told
   if (further_up != nullptr) {
     further_up->left.add_all(finished.call_back);
   } else if (!finished.call_back.empty()) {

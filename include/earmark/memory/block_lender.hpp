@@ -48,6 +48,7 @@ class BlockLender final : public BasicLender<StdAtomics> {
     leave(waiters);
   }
   void settle() noexcept override { block_.purse().settle(); }
+  void tell_those_left() noexcept override { block_.purse().queue_keeper().tell_those_left(); }
 
  private:
   // Whether what comes back to the reservation's own budget counts as well.

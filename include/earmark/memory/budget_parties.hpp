@@ -25,6 +25,8 @@ class BasicLender {
   virtual void unsubscribe(Waiters& waiters) noexcept = 0;
   // Takes may have given bytes back without telling anybody, since locks were held: see `BasicBudget::settle`.
   virtual void settle() noexcept {}
+  // The caller is about to wait: see `BasicBudget::tell_those_left`.
+  virtual void tell_those_left() noexcept {}
 
  protected:
   ~BasicLender() = default;

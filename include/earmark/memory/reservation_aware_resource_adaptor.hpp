@@ -118,9 +118,10 @@ class BasicReservationAwareResourceAdaptor {
   // one, else before this returns or on the thread that brought the memory back. An executor that drops its tasks drops
   // the call, and what was granted goes back. It must not throw; what it captures is kept until then, and so is the
   // adaptor.
-  // Without an executor, one begins when another on the same thread has returned: what a callback gives back may serve
-  // thousands whose callbacks give back what they got. So it must not wait until another one was called; it may
-  // `reserve_blocking` from the same adaptor, since whom it served are called first.
+  // Those of one adaptor that memory is brought to are called, or given to their executors, one after another on that
+  // thread: what a callback gives back may serve thousands whose callbacks give back what they got. So it must not wait
+  // until another one was called. It may `reserve_blocking` from the same adaptor, or one nested on that, since whom it
+  // served are called first; from no other.
   // Throws: std::bad_alloc, ReservationMismatch, std::invalid_argument for a deadline without an executor; then it is
   // not called.
   template <class Callback>

@@ -90,7 +90,8 @@ class alignas(128) ReservationBlock {
   // The owner's handle goes: closes unless the refund policy says to wait, and gives up its reference.
   void drop() noexcept;
   // Throws: ReservationMismatch if one of them is preallocated and in use, ReservationClosed if `other` is preallocated
-  // and closed, UpstreamOutOfMemory; then both are unharmed.
+  // and closed; then both are unharmed. Throws: UpstreamOutOfMemory; then each is unharmed, or closed if not even its
+  // old block was to be had again.
   void merge_into(ReservationBlock& other);
   void grow(std::size_t bytes, AllowOverbooking overbooking);
   [[nodiscard]] bool try_grow(std::size_t bytes) noexcept;

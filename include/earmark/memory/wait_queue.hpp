@@ -29,7 +29,7 @@ class BasicBudgetCallbacks;
 // What being told that it is decided leads to, on the thread that tells.
 enum class Completion : std::uint8_t {
   Quick,      // a word to a thread that waits
-  CallsBack,  // other people's code, which may give back what it got: see `BasicBudget`
+  CallsBack,  // other people's code, which may give back what it got: see `BasicBudgetCallbacks`
 };
 
 // One who waits. Derive from it to be told.
