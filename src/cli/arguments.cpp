@@ -7,6 +7,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <cstdint>
 #include <cstdlib>
@@ -139,10 +140,16 @@ class Line {
         only_inputs_ = true;
         continue;
       }
-      if (!only_inputs_) { options_.push_back(argument.substr(0, argument.find('='))); }
+      if (!only_inputs_) {
+        options_.push_back(argument.substr(0, argument.find('=')));
+        before_inputs_.push_back(argument);
+      }
       // What follows `--` is input even if it looks like an option, which the parser does not see from inside a
-      // command; as a path below "." it does.
-      words_.push_back(only_inputs_ && argument.starts_with('-') ? "./" + argument : std::move(argument));
+      // command; and it takes an input `[ab]` for a list. As a path below "." it does, and does not.
+      bool const looks_otherwise = only_inputs_
+                                       ? argument.starts_with('-') || is_bracketed(argument)
+                                       : is_bracketed(argument) && (words_.empty() || !takes_value(words_.back()));
+      words_.push_back(looks_otherwise ? "./" + argument : std::move(argument));
     }
   }
 
@@ -153,11 +160,29 @@ class Line {
   [[nodiscard]] std::string name(std::string_view option) const {
     return has(option) || environment(variable_of(option)).empty() ? std::string{option} : variable_of(option);
   }
+  // Returns: what the last mention of a switch says, as `--json=false` may; nothing where it is not on the line.
+  [[nodiscard]] std::optional<bool> last_switch(std::string_view option) const {
+    std::optional<bool> on;
+    for (std::string const& word : before_inputs_) {
+      if (word == option) { on = true; }
+      if (word.starts_with(std::string{option} + "=")) { on = is_on(word.substr(option.size() + 1)).value_or(true); }
+    }
+    return on;
+  }
   // Returns: the arguments without the program, last first, as the parser takes them.
   [[nodiscard]] std::vector<std::string> for_parser() const { return {words_.rbegin(), words_.rend()}; }
 
  private:
-  std::vector<std::string> options_;
+  static bool is_bracketed(std::string_view word) { return word.starts_with('[') && word.ends_with(']'); }
+  // Returns: whether the next word is this one's value.
+  static bool takes_value(std::string_view word) {
+    constexpr std::array<std::string_view, 4> switches = {"--overwrite", "--verify", "--json", "--no-admission-check"};
+    return word.starts_with("--") && word.find('=') == std::string_view::npos &&
+           std::find(switches.begin(), switches.end(), word) == switches.end();
+  }
+
+  std::vector<std::string> options_;        // without their values
+  std::vector<std::string> before_inputs_;  // the words before `--`, whole
   std::vector<std::string> words_;
   bool only_inputs_{false};
 };
@@ -165,7 +190,7 @@ class Line {
 // Asked apart from the parser, because a line that cannot be parsed still says how to report that.
 [[nodiscard]] ReportStyle wanted_report(Line const& line) {
   auto const by_variable = environment(variable_of("--json"));
-  bool const wants = line.has("--json") || (!by_variable.empty() && is_on(by_variable).value_or(false));
+  bool const wants = line.last_switch("--json").value_or(!by_variable.empty() && is_on(by_variable).value_or(false));
   return wants ? ReportStyle::Json : ReportStyle::Text;
 }
 

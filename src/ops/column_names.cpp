@@ -13,6 +13,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 
 #include "earmark/ops/errors.hpp"
@@ -21,7 +22,14 @@ namespace earmark::detail {
 namespace {
 
 constexpr std::string_view arrow_schema_key = "ARROW:schema";
-constexpr std::string_view spark_schema_key = "org.apache.spark.sql.parquet.row.metadata";
+// What readers believe more than the file's own schema, and only whoever wrote it can cut: Spark's, Avro's,
+// GeoParquet's.
+constexpr std::array<std::string_view, 4> whole_file_keys = {"org.apache.spark.sql.parquet.row.metadata",
+                                                             "parquet.avro.schema", "avro.schema", "geo"};
+
+bool describes_whole_file(std::string_view key) {
+  return std::find(whole_file_keys.begin(), whole_file_keys.end(), key) != whole_file_keys.end();
+}
 
 std::string available_columns(::parquet::schema::GroupNode const& root) {
   constexpr int most = 20;
@@ -104,7 +112,7 @@ std::shared_ptr<::arrow::KeyValueMetadata const> metadata_for_columns(::parquet:
   if (!all || static_cast<int>(top_level_columns.size()) == count) { return all; }
   auto kept = std::make_shared<::arrow::KeyValueMetadata>();
   for (std::int64_t i = 0; i < all->size(); ++i) {
-    if (all->key(i) == spark_schema_key) { continue; }
+    if (describes_whole_file(all->key(i))) { continue; }
     if (all->key(i) != arrow_schema_key) {
       kept->Append(all->key(i), all->value(i));
     } else if (auto cut = cut_arrow_schema(all->value(i), top_level_columns, count); cut.ok()) {

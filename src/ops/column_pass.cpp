@@ -71,8 +71,10 @@ void ColumnPass::make_plan() {
   plan_.most_block_bytes = page_bytes * std::min(context_.partitions, most_pages_a_block);
   plan_.batch_entries = std::clamp(static_cast<std::int64_t>(context_.partitions) * batch_entries_a_partition,
                                    least_batch_entries, most_batch_entries);
-  dictionary_ = Dictionary::unify(context_.input, leaf_, output_, window_, context_.partitions, context_.executor,
-                                  context_.workers);
+  if (context_.dictionaries == DictionaryUsage::Allowed) {
+    dictionary_ = Dictionary::unify(context_.input, leaf_, output_, window_, context_.partitions, context_.executor,
+                                    context_.readers == Readers::One ? 1 : context_.workers);
+  }
   if (dictionary_) {
     plan_.form = static_cast<std::int64_t>(dictionary_->values().size()) <= index1_values ? ValueForm::Index1
                                                                                           : ValueForm::Index2;

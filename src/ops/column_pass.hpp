@@ -33,6 +33,7 @@ struct PassContext {
   int id_width{1};
   std::int64_t read_buffer_bytes{0};
   Readers readers{Readers::All};
+  DictionaryUsage dictionaries{DictionaryUsage::Allowed};
   // Called after each piece of work, by the worker that did it: looks for a stop and reports progress.
   // `rows`: rows of the column that went through decoding or writing, half each.
   std::function<void(std::size_t worker, double rows)> after_work;

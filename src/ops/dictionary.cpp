@@ -19,7 +19,8 @@ namespace {
 // Integers beyond this many values are as small as deltas; strings pay longer.
 constexpr std::size_t max_numbers = 1U << 14;
 constexpr std::size_t max_strings = 1U << 16;
-constexpr std::size_t max_bytes = 2U << 20;  // of all values: bounds what a dictionary holds outside of the budget
+constexpr std::size_t max_bytes = 2U << 20;     // of all values: bounds what a dictionary holds outside of the budget
+constexpr std::size_t max_numbered = 1U << 20;  // entries of all row groups' dictionaries, 2 bytes each: the same
 
 // A set of strings with insertion numbers; open addressing.
 class StringSet {
@@ -159,15 +160,18 @@ std::optional<Union> read_union(ParquetInput const& input, LeafColumn const& lea
   std::vector<StringSet> sets(workers, StringSet(max_values));
   std::vector<std::vector<std::size_t>> read_by(workers);
   std::atomic<bool> too_many{false};
+  std::atomic<std::size_t> numbered{0};
   parallel_for(executor, workers, window.size(), [&](std::size_t worker, std::size_t i) {
     if (too_many.load(std::memory_order_relaxed) || window[i].group.rows == 0) { return; }
     auto const dictionary =
-        input.read_dictionary(window[i].group, leaf.index, uses[i], static_cast<std::int64_t>(max_values));
-    if (!dictionary) {
+        input.read_dictionary(window[i].group, leaf.index, uses[i], static_cast<std::int64_t>(max_values),
+                              static_cast<std::int64_t>(max_bytes));
+    if (!dictionary || numbered.fetch_add(dictionary->values.size()) + dictionary->values.size() > max_numbered) {
       too_many = true;
       return;
     }
     read_by[worker].push_back(i);
+    all.numbers[i].reserve(dictionary->values.size());
     for (std::string_view const value : dictionary->values) {
       auto const number = sets[worker].insert(value);
       if (!number) {

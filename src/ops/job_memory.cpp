@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "earmark/core/machine_memory.hpp"
 #include "earmark/memory/host_memory_resource.hpp"
 #include "earmark/memory_arrow/arrow_memory_pool.hpp"
 #include "reusing_memory_pool.hpp"
@@ -13,7 +14,13 @@
 namespace earmark::detail {
 namespace {
 
-constexpr std::int64_t planning_bytes = 128 << 20;  // the least that will do is named with the largest page read
+// The least that will do is named with the largest page read, if the machine has room for it.
+constexpr std::int64_t least_planning = 32 << 20;
+constexpr std::int64_t most_planning = 128 << 20;
+
+std::int64_t planning_room() {
+  return std::clamp(read_machine_memory().available_bytes() / 2, least_planning, most_planning);
+}
 
 HostMemoryReservation growing(HostReservationAwareResourceAdaptor& budget, std::string_view label) {
   return budget.reserve(0, ReservationOptions{.label = label, .exhausted = ExhaustedPolicy::GrowOrRefuse});
@@ -25,6 +32,7 @@ JobMemory::JobMemory(std::int64_t limit_bytes, ResidentMemory& resident)
     : resident_(resident),
       limit_(limit_bytes),
       baseline_(resident.current_bytes()),
+      planning_bytes_(planning_room()),
       budget_(HostMemoryResource{}, budget_bytes()),
       working_space_(growing(budget_, "working space")),
       pool_(std::make_unique<ReusingMemoryPool>(make_arrow_memory_pool(working_space_.resource()))) {}
@@ -39,7 +47,7 @@ std::int64_t JobMemory::watch() {
 }
 
 std::size_t JobMemory::budget_bytes() const noexcept {
-  std::int64_t const least = is_planning_.load(std::memory_order_relaxed) ? planning_bytes : 0;
+  std::int64_t const least = is_planning_.load(std::memory_order_relaxed) ? planning_bytes_ : 0;
   return static_cast<std::size_t>(std::max(limit_ - baseline_ - slack_bytes(), least));
 }
 

@@ -66,6 +66,7 @@ class JobMemory {
   ResidentMemory& resident_;
   std::int64_t limit_;
   std::int64_t baseline_;
+  std::int64_t planning_bytes_;
   std::atomic<std::int64_t> slack_{0};
   std::atomic<bool> is_planning_{true};
   HostReservationAwareResourceAdaptor budget_;

@@ -17,7 +17,10 @@ namespace {
 
 constexpr std::int64_t usual_page = 1 << 20;  // what every worker has room for: one such page, twice, and such a value
 constexpr std::int64_t usual_entries = 1 << 15;
-constexpr std::int64_t largest_block = 8 << 20;      // of staging, unless one record is larger
+constexpr std::int64_t largest_block = 8 << 20;       // of staging, unless one record is larger
+constexpr std::int64_t key_buffer_bytes = 512 << 10;  // the read buffer of each key's chunk
+// What every worker has room for while keys are read: such pages, one read buffer, and what it will encode with.
+constexpr std::int64_t usual_keys = 2 * usual_page + key_buffer_bytes + (1 << 20);
 constexpr std::int64_t usual_dictionary_factor = 4;  // how many times its encoded bytes a dictionary encoded record is
 
 // The largest record of a chunk; of a flat column that is a value.
@@ -33,7 +36,8 @@ struct Records {
 
 struct ChunkNeeds {
   std::int64_t page_bytes{0};
-  std::int64_t reading{0};            // while a page is read
+  std::int64_t decoding{0};           // while a page is read, all of it
+  std::int64_t reading{0};            // the same beyond what every worker has room for, and of what is read
   std::int64_t resting{0};            // while what is staged is written
   std::vector<std::int64_t> writing;  // from staging to the output page, of each large record
 };
@@ -162,7 +166,7 @@ class LargeChunks {
     PageSizes pages = page_sizes_by_footer(input_, group, leaf.index);
     if (look_at_ == LookAt::AllPages || (look_at_ == LookAt::LargePages && pages.largest_page > usual_page)) {
       check_stop_();
-      pages = page_sizes_by_headers(file_system_, input_, group, leaf.index);
+      pages = page_sizes_by_headers(file_system_, input_, group, leaf.index, check_stop_);
     }
     auto const chunk = input_.chunk(group, leaf.index);
     RecordSize const bound = record_bound(*chunk, leaf, pages);
@@ -171,6 +175,7 @@ class LargeChunks {
     if (look_at_values_ == LookAtValues::Yes && !is_usual(bound)) { measure(group, leaf, records); }
     ChunkNeeds needs;
     needs.page_bytes = pages.largest_page;
+    needs.decoding = pages.decoding;
     needs.reading = std::max<std::int64_t>(pages.decoding - 2 * usual_page, 0);
     needs.resting = std::max<std::int64_t>(pages.holding - 2 * usual_page, 0);
     add_records(needs, leaf, records);
@@ -199,13 +204,14 @@ class LargeChunks {
 }  // namespace
 
 LargeNeeds large_needs(FileSystem& file_system, ParquetInput const& input, std::vector<LeafColumn> const& leaves,
-                       std::size_t workers, ::arrow::MemoryPool* pool, LookAt look_at, LookAtValues look_at_values,
-                       std::function<void()> const& check_stop) {
+                       std::vector<int> const& key_columns, std::size_t workers, ::arrow::MemoryPool* pool,
+                       LookAt look_at, LookAtValues look_at_values, std::function<void()> const& check_stop) {
   LargeChunks const chunks(file_system, input, workers, pool, look_at, look_at_values, check_stop);
   LargeNeeds result;
   auto const columns = static_cast<std::size_t>(input.schema().num_columns());
-  result.all_reading.assign(columns, 0);
-  result.one_reading.assign(columns, 0);
+  result.all_reading.assign(columns + 1, 0);
+  result.one_reading.assign(columns + 1, 0);
+  std::vector<std::int64_t> keys(input.row_groups().size());  // of each row group, when all of its keys are read
   std::vector<std::int64_t> reading;
   std::vector<std::int64_t> resting;
   std::vector<std::int64_t> writing;
@@ -215,9 +221,12 @@ LargeNeeds large_needs(FileSystem& file_system, ParquetInput const& input, std::
     resting.clear();
     writing.clear();
     writing_alone.clear();
-    for (RowGroupRef const& group : input.row_groups()) {
+    bool const is_key = std::find(key_columns.begin(), key_columns.end(), leaf.index) != key_columns.end();
+    for (std::size_t i = 0; i < input.row_groups().size(); ++i) {
+      RowGroupRef const& group = input.row_groups()[i];
       if (group.rows == 0) { continue; }
       ChunkNeeds const needs = chunks.needs_of(group, leaf);
+      if (is_key) { keys[i] += needs.decoding + key_buffer_bytes; }
       result.page_bytes = std::max(result.page_bytes, needs.page_bytes);
       if (needs.reading + needs.resting > 0) { reading.push_back(std::max(needs.reading, needs.resting)); }
       if (needs.resting > 0) { resting.push_back(needs.resting); }
@@ -235,6 +244,10 @@ LargeNeeds large_needs(FileSystem& file_system, ParquetInput const& input, std::
     result.all_reading[column] = needed(workers);
     result.one_reading[column] = needed(1);
   }
+  if (key_columns.size() < 2) { return result; }
+  for (std::int64_t& need : keys) { need = std::max<std::int64_t>(need - usual_keys, 0); }
+  result.all_reading[columns] = sum_of_largest(keys, workers);
+  result.one_reading[columns] = sum_of_largest(keys, 1);
   return result;
 }
 

@@ -25,6 +25,8 @@ constexpr std::int64_t margin = 4 * MiB;             // code pages and small all
 constexpr std::int64_t encoding_a_worker = 2 * MiB;  // page body, encoder and compressor for pages of 1 MiB
 constexpr std::int64_t batch_a_worker = 1 * MiB;
 constexpr std::int64_t usual_page = 1 * MiB;
+constexpr std::int64_t gzip_state = 400 * KiB;       // of one compressor: zlib asks for about 270 KiB
+constexpr std::int64_t most_gzip_dictionaries = 64;  // so many files cost 25 MiB
 
 std::int64_t round_up_to_mib(std::int64_t bytes) { return (bytes + MiB - 1) / MiB * MiB; }
 
@@ -65,6 +67,25 @@ std::int64_t compressor_bytes(std::vector<Compression> const& compression) {
   return most;
 }
 
+DictionaryUsage dictionary_usage(Compression const& compression, std::int64_t partitions) {
+  bool const is_dear = compression.codec == Compression::Codec::Gzip && partitions > most_gzip_dictionaries;
+  return is_dear ? DictionaryUsage::TooDear : DictionaryUsage::Allowed;
+}
+
+std::int64_t file_compressor_bytes(ParquetInput const& input, std::vector<LeafColumn> const& leaves,
+                                   std::vector<Compression> const& compression, std::int64_t partitions) {
+  auto const& groups = input.row_groups();
+  for (std::size_t i = 0; i < leaves.size(); ++i) {
+    if (compression[i].codec != Compression::Codec::Gzip) { continue; }
+    if (dictionary_usage(compression[i], partitions) == DictionaryUsage::TooDear) { continue; }
+    bool const has_dictionary = std::any_of(groups.begin(), groups.end(), [&](RowGroupRef const& group) {
+      return group.rows > 0 && input.dictionary_use(group, leaves[i].index) != DictionaryUse::None;
+    });
+    if (has_dictionary) { return gzip_state; }
+  }
+  return 0;
+}
+
 MemoryNeeds::MemoryNeeds(ParquetInput const& input, std::vector<LeafColumn> const& leaves, JobShape const& shape)
     : shape_(shape) {
   auto const threads = static_cast<std::int64_t>(shape.workers);
@@ -73,7 +94,7 @@ MemoryNeeds::MemoryNeeds(ParquetInput const& input, std::vector<LeafColumn> cons
       shape.window_rows == 0 ? 1 : (input.total_rows() + shape.window_rows - 1) / shape.window_rows;
   std::int64_t const column_bytes = largest_column_bytes(input, leaves);
   ids_ = shape.window_rows * shape.id_width;
-  outside_ = shape.partitions * (columns * windows * metadata_a_chunk + state_a_partition) +
+  outside_ = shape.partitions * (columns * windows * metadata_a_chunk + state_a_partition + shape.file_codec_bytes) +
              threads * shape.codec_bytes + threads * columns * (closing_a_column + windows * closing_a_chunk) +
              static_cast<std::int64_t>(input.row_groups().size()) * state_a_group;
   read_buffer_ = 512 * KiB;
@@ -93,6 +114,21 @@ Readers MemoryNeeds::readers_of(int column) const noexcept {
   bool const fits =
       shape_.large.all_reading[static_cast<std::size_t>(column)] <= shape_.large.extra_bytes(shape_.readers);
   return fits ? Readers::All : Readers::One;
+}
+
+Readers MemoryNeeds::readers_of(std::vector<int> const& key_columns) const noexcept {
+  auto const all_keys = static_cast<int>(shape_.large.all_reading.size()) - 1;
+  bool const one_by_one = readers_of(all_keys) == Readers::One ||
+                          std::any_of(key_columns.begin(), key_columns.end(),
+                                      [this](int column) { return readers_of(column) == Readers::One; });
+  return one_by_one ? Readers::One : Readers::All;
+}
+
+std::size_t MemoryNeeds::readers_of_any(std::size_t workers) const noexcept {
+  std::int64_t const of_one = shape_.large.extra_bytes(Readers::One);
+  if (of_one == 0) { return workers; }
+  auto const fitting = static_cast<std::size_t>(shape_.large.extra_bytes(shape_.readers) / of_one);
+  return std::clamp<std::size_t>(fitting, 1, workers);
 }
 
 std::int64_t MemoryNeeds::least_limit(JobMemory const& memory) const {

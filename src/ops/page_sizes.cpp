@@ -225,7 +225,8 @@ PageSizes page_sizes_by_footer(ParquetInput const& input, RowGroupRef const& gro
 }
 
 PageSizes page_sizes_by_headers(FileSystem& file_system, ParquetInput const& input, RowGroupRef const& group,
-                                int column) {
+                                int column, std::function<void()> const& check_stop) {
+  constexpr int pages_between_checks = 1000;
   auto const chunk = input.chunk(group, column);
   DecodingBuffers buffers(*chunk, *input.schema().Column(column));
   std::int64_t at = first_page_offset(*chunk);
@@ -235,7 +236,8 @@ PageSizes page_sizes_by_headers(FileSystem& file_system, ParquetInput const& inp
   std::vector<std::byte> buffer;
   try {
     auto const file = file_system.open_for_reading(input.path(group.file));
-    while (at < end) {
+    for (int page = 0; at < end; ++page) {
+      if (page % pages_between_checks == 0) { check_stop(); }
       auto const header = read_header(*file, at, buffer);
       if (!header) { input.fail(group, column, fmt::format("there is no page at byte {}", at)); }
       if (header->compressed_bytes > end - at || header->uncompressed_bytes > most_bytes) {

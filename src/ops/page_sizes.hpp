@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 
@@ -38,8 +39,9 @@ struct PageSizes {
 [[nodiscard]] PageSizes page_sizes_by_footer(ParquetInput const& input, RowGroupRef const& group, int column);
 
 // Returns: what a chunk asks for, by its page headers. Throws: InputError when a header makes no sense, above all when
-// a page claims more than its chunk holds.
+// a page claims more than its chunk holds; what `check_stop` throws, which is called for each thousand pages.
 [[nodiscard]] PageSizes page_sizes_by_headers(FileSystem& file_system, ParquetInput const& input,
-                                              RowGroupRef const& group, int column);
+                                              RowGroupRef const& group, int column,
+                                              std::function<void()> const& check_stop);
 
 }  // namespace earmark::detail

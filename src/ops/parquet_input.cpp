@@ -21,6 +21,9 @@
 namespace earmark::detail {
 namespace {
 
+// Bytes or values of a chunk: sums of them must not overflow.
+constexpr std::int64_t most_claimed = std::int64_t{1} << 48;
+
 // A `core::File` as Arrow reads it.
 class ArrowInputFile final : public ::arrow::io::RandomAccessFile {
  public:
@@ -223,6 +226,17 @@ DictionaryValues split_dictionary(::parquet::DictionaryPage const& page, ::parqu
   return result;
 }
 
+// Planning computes with these before a page is read.
+void check_claims(::parquet::ColumnChunkMetaData const& chunk, std::int64_t file_bytes) {
+  auto const check = [](std::string_view what, std::int64_t claimed, std::int64_t most) {
+    if (claimed >= 0 && claimed <= most) { return; }
+    throw ::parquet::ParquetException(fmt::format("its footer claims {} {}", claimed, what));
+  };
+  check("compressed bytes", chunk.total_compressed_size(), file_bytes);
+  check("uncompressed bytes", chunk.total_uncompressed_size(), most_claimed);
+  check("values", chunk.num_values(), most_claimed);
+}
+
 constexpr std::string_view encrypted = "it is encrypted, which is not supported";
 
 // Returns: whether the file ends with the mark of an encrypted footer.
@@ -334,6 +348,7 @@ std::unique_ptr<::parquet::ColumnChunkMetaData> ParquetInput::chunk(RowGroupRef 
   return reading(group, column, [&] {
     auto meta = metadata_[static_cast<std::size_t>(group.file)]->RowGroup(group.row_group)->ColumnChunk(column);
     if (meta->crypto_metadata()) { throw ::parquet::ParquetException(encrypted); }
+    check_claims(*meta, paths_[static_cast<std::size_t>(group.file)].status.size);
     // The codec is decoded at each call: what it cannot be comes out here.
     if (!::parquet::IsCodecSupported(meta->compression())) {
       throw ::parquet::ParquetException(fmt::format("its compression codec {} is not supported",
@@ -403,7 +418,8 @@ std::unique_ptr<ChunkReader> ParquetInput::open_chunk(RowGroupRef const& group, 
 }
 
 std::optional<DictionaryValues> ParquetInput::read_dictionary(RowGroupRef const& group, int column, DictionaryUse use,
-                                                              std::int64_t max_values) const {
+                                                              std::int64_t max_values, std::int64_t max_bytes) const {
+  constexpr std::int64_t length_bytes = sizeof(std::uint32_t);
   constexpr std::int64_t buffer_bytes = 64 << 10;
   return reading(group, column, [&]() -> std::optional<DictionaryValues> {
     Opened opened = open(group, buffer_bytes);
@@ -414,6 +430,7 @@ std::optional<DictionaryValues> ParquetInput::read_dictionary(RowGroupRef const&
     }
     auto const& dictionary = static_cast<::parquet::DictionaryPage const&>(*page);
     if (dictionary.num_values() > max_values) { return std::nullopt; }
+    if (dictionary.size() > max_bytes + length_bytes * dictionary.num_values()) { return std::nullopt; }
     DictionaryValues result = split_dictionary(dictionary, *schema().Column(column));
     if (use == DictionaryUse::Unknown && !has_only_index_pages(*pages)) { return std::nullopt; }
     return result;

@@ -86,9 +86,10 @@ class ParquetInput {
   [[nodiscard]] std::unique_ptr<ChunkReader> open_chunk(RowGroupRef const& group, int column, ReadAs read_as,
                                                         std::int64_t buffer_bytes) const;
   // Returns: the values of the chunk's dictionary page in plain encoding without length prefixes; nothing when it has
-  // more than `max_values`, or when `use` is Unknown and a data page turns out not to be dictionary encoded.
+  // more than `max_values` or `max_bytes`, or when `use` is Unknown and a data page turns out not to be dictionary
+  // encoded.
   [[nodiscard]] std::optional<DictionaryValues> read_dictionary(RowGroupRef const& group, int column, DictionaryUse use,
-                                                                std::int64_t max_values) const;
+                                                                std::int64_t max_values, std::int64_t max_bytes) const;
   // Tells the system that a column of these row groups will be read soon.
   void will_need(std::span<RowGroupRef const> groups, int column) const noexcept;
 

@@ -324,6 +324,7 @@ void PartitionFiles::begin_column(Dictionary const* dictionary) {
         file.page_index->GetColumnIndexBuilder(state_->column), file.page_index->GetOffsetIndexBuilder(state_->column),
         ::arrow::util::CodecOptions(level_of(compression)));
     if (dictionary != nullptr) {
+      state_->check_stop();
       file.row_group_bytes += file.pages->WriteDictionaryPage(
           ::parquet::DictionaryPage(body, static_cast<std::int32_t>(dictionary->values().size()),
                                     ::parquet::Encoding::PLAIN, dictionary->ranked() == dictionary->values().size()));

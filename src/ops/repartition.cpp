@@ -99,6 +99,9 @@ class Job {
   // The budget refused what no estimate told of. All page headers are looked at now: either one of them makes no sense,
   // or the next limit is named with their sizes known.
   [[noreturn]] void fail_for_memory() {
+    staging_.reset();
+    outside_ = {};
+    memory_.forget_planning();
     std::int64_t least = options_.memory_bytes + options_.memory_bytes / 4;
     if (needs_) {
       JobShape shape = needs_->shape();
@@ -112,7 +115,7 @@ class Job {
   }
 
   [[nodiscard]] LargeNeeds look(LookAt look_at, LookAtValues look_at_values) {
-    return large_needs(environment_.file_system, *input_, read_leaves_, workers_, memory_.pool(), look_at,
+    return large_needs(environment_.file_system, *input_, read_leaves_, key_columns_, workers_, memory_.pool(), look_at,
                        look_at_values, [this] { report_->check_stop(); });
   }
 
@@ -167,7 +170,8 @@ class Job {
                    planner_->most_window_rows(),
                    look(LookAt::Footers, LookAtValues::No),
                    Readers::All,
-                   compressor_bytes(compression_)};
+                   compressor_bytes(compression_),
+                   file_compressor_bytes(*input_, leaves_, compression_, options_.partitions)};
     auto const is_refused = [&] {
       for (Readers const readers : {Readers::All, Readers::One}) {
         shape.readers = readers;
@@ -240,13 +244,10 @@ class Job {
     memory_.give_back_unspent();
     std::vector<std::string> paths;
     for (std::int64_t p = 0; p < options_.partitions; ++p) { paths.push_back(folder.part_path(p)); }
-    bool const one_by_one = std::any_of(read_leaves_.begin(), read_leaves_.end(), [this](LeafColumn const& leaf) {
-      return needs_->readers_of(leaf.index) == Readers::One;
-    });
     VerificationContext const context{environment_.file_system,
                                       environment_.executor,
                                       memory_.pool(),
-                                      one_by_one ? 1 : workers_,
+                                      needs_->readers_of_any(workers_),
                                       options_.partitions,
                                       needs_->read_buffer_bytes(),
                                       needs_->shape().window_rows,
@@ -265,6 +266,7 @@ class Job {
                               router_->id_width(),
                               needs_->read_buffer_bytes(),
                               needs_->readers_of(leaves_[column].index),
+                              dictionary_usage(compression_[column], options_.partitions),
                               [this](std::size_t worker, double rows) { report_->add_work(worker, rows); }};
     ColumnPass(context, leaves_[column], *schema_->Column(static_cast<int>(column)), window.groups, counts_,
                staging_->first(staging_->size()))
@@ -309,17 +311,16 @@ class Job {
   void route(std::span<RowGroupRef const> groups, IdsOf&& ids_of) {
     std::vector<std::unique_ptr<RoutingWorker>> workers(workers_);
     std::vector<std::vector<std::int64_t>> counts(workers_);
-    bool const one_by_one = std::any_of(key_columns_.begin(), key_columns_.end(),
-                                        [this](int column) { return needs_->readers_of(column) == Readers::One; });
-    parallel_for(environment_.executor, one_by_one ? 1 : workers_, groups.size(),
-                 [&](std::size_t worker, std::size_t i) {
-                   if (!workers[worker]) {
-                     workers[worker] = std::make_unique<RoutingWorker>(memory_.pool());
-                     counts[worker].resize(counts_.size());
-                   }
-                   router_->route(groups[i], ids_of(i), counts[worker], *workers[worker], needs_->read_buffer_bytes());
-                   report_->add_work(worker, static_cast<double>(groups[i].rows) * ProgressReport::routing_weight);
-                 });
+    std::size_t const readers = needs_->readers_of(key_columns_) == Readers::One ? 1 : workers_;
+    parallel_for(environment_.executor, readers, groups.size(), [&](std::size_t worker, std::size_t i) {
+      if (!workers[worker]) {
+        workers[worker] = std::make_unique<RoutingWorker>(memory_.pool());
+        counts[worker].resize(counts_.size());
+      }
+      router_->route(groups[i], ids_of(i), counts[worker], *workers[worker], needs_->read_buffer_bytes(),
+                     [this] { report_->check_stop(); });
+      report_->add_work(worker, static_cast<double>(groups[i].rows) * ProgressReport::routing_weight);
+    });
     for (auto const& of_worker : counts) {
       for (std::size_t p = 0; p < of_worker.size(); ++p) { counts_[p] += of_worker[p]; }
     }

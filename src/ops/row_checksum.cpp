@@ -42,8 +42,9 @@ class ChunkSum {
            ChecksumWorker& worker)
       : input_(input), group_(group), leaf_(leaf), places_(places), worker_(worker) {}
 
-  void add(ChunkReader& reader) {
+  void add(ChunkReader& reader, std::function<void()> const& check_stop) {
     for (;;) {
+      check_stop();
       ChunkReader::Count const count =
           reader.read(static_cast<std::int64_t>(ChecksumWorker::batch_entries),
                       leaf_.max_definition > 0 ? worker_.definition.data() : nullptr,
@@ -156,10 +157,10 @@ ChecksumWorker::ChecksumWorker(::arrow::MemoryPool* pool)
       values(pool, batch_entries * sizeof(::parquet::ByteArray)) {}
 
 void add_chunk(ParquetInput const& input, RowGroupRef const& group, LeafColumn const& leaf, RowPlaces const& places,
-               ChecksumWorker& worker, std::int64_t buffer_bytes) {
+               ChecksumWorker& worker, std::int64_t buffer_bytes, std::function<void()> const& check_stop) {
   if (group.rows == 0) { return; }
   auto const reader = input.open_chunk(group, leaf.index, ReadAs::Values, buffer_bytes);
-  ChunkSum(input, group, leaf, places, worker).add(*reader);
+  ChunkSum(input, group, leaf, places, worker).add(*reader, check_stop);
 }
 
 }  // namespace earmark::detail

@@ -11,6 +11,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 
 #include "leaf_column.hpp"
@@ -47,9 +48,10 @@ struct RowPlaces {
   std::span<Checksum> sums{};          // by partition: added to
 };
 
-// Adds all values of a column chunk.
-// Throws: InputError, also for a chunk that has not exactly the row group's rows; std::bad_alloc.
+// Adds all values of a column chunk. `check_stop` is called for each batch.
+// Throws: InputError, also for a chunk that has not exactly the row group's rows; std::bad_alloc; what `check_stop`
+// throws.
 void add_chunk(ParquetInput const& input, RowGroupRef const& group, LeafColumn const& leaf, RowPlaces const& places,
-               ChecksumWorker& worker, std::int64_t buffer_bytes);
+               ChecksumWorker& worker, std::int64_t buffer_bytes, std::function<void()> const& check_stop);
 
 }  // namespace earmark::detail

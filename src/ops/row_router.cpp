@@ -129,7 +129,7 @@ RowRouter::RowRouter(ParquetInput const& input, std::vector<int> const& key_colu
 }
 
 void RowRouter::route(RowGroupRef const& group, std::byte* ids, std::span<std::int64_t> counts, RoutingWorker& worker,
-                      std::int64_t buffer_bytes) const {
+                      std::int64_t buffer_bytes, std::function<void()> const& check_stop) const {
   std::vector<std::unique_ptr<ChunkReader>> readers;
   if (group.rows > 0) {
     for (Key const& key : keys_) {
@@ -137,6 +137,7 @@ void RowRouter::route(RowGroupRef const& group, std::byte* ids, std::span<std::i
     }
   }
   for (std::int64_t row = 0; row < group.rows;) {
+    check_stop();
     auto const rows = static_cast<std::size_t>(std::min<std::int64_t>(batch_rows, group.rows - row));
     std::span<std::uint32_t> const hashes = worker.row_hashes.first(rows);
     for (std::size_t k = 0; k < keys_.size(); ++k) {

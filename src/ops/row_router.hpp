@@ -8,6 +8,7 @@
 #include <parquet/schema.h>
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -60,9 +61,9 @@ class RowRouter {
   // Returns: bytes of one partition id: 1, 2 or 4.
   [[nodiscard]] int id_width() const noexcept { return id_width_; }
   // Writes the partition of each row of `group` to `ids`, unless that is null, and adds to `counts[p]`.
-  // Throws: InputError; std::bad_alloc.
+  // `check_stop` is called for each batch. Throws: InputError; std::bad_alloc; what `check_stop` throws.
   void route(RowGroupRef const& group, std::byte* ids, std::span<std::int64_t> counts, RoutingWorker& worker,
-             std::int64_t buffer_bytes) const;
+             std::int64_t buffer_bytes, std::function<void()> const& check_stop) const;
 
  private:
   struct Key {

@@ -57,6 +57,10 @@ Verification::Verification(VerificationContext context, ParquetInput const& inpu
       routing_workers_(context_.workers),
       checksum_workers_(context_.workers) {}
 
+std::function<void()> Verification::stop_of(std::size_t worker) const {
+  return [this, worker] { context_.after_work(worker, 0); };
+}
+
 void Verification::run(std::vector<std::string> const& paths) {
   add_input();
   parallel_for(context_.executor, context_.workers, paths.size(), [&](std::size_t worker, std::size_t p) {
@@ -103,7 +107,7 @@ void Verification::add_stretch(std::span<RowGroupRef const> groups) {
   std::fill_n(scratch_.data(), scratch_.size(), 0);
   parallel_for(context_.executor, context_.workers, groups.size(), [&](std::size_t worker, std::size_t i) {
     router_.route(groups[i], ids.data() + starts[i] * width, of_worker(worker), routing_worker(worker),
-                  context_.read_buffer_bytes);
+                  context_.read_buffer_bytes, stop_of(worker));
     context_.after_work(worker, static_cast<double>(groups[i].rows) * routing_share);
   });
   auto counts = zeros<std::int64_t>(context_.pool, partitions);
@@ -115,7 +119,8 @@ void Verification::add_stretch(std::span<RowGroupRef const> groups) {
     for (std::size_t i = 0; i < groups.size(); ++i) {
       RowPlaces const places{ids.data() + starts[i] * width, router_.id_width(), next_row,
                              std::span(sums_.data() + c * partitions, partitions)};
-      add_chunk(input_, groups[i], leaves_[c], places, checksum_worker(worker), context_.read_buffer_bytes);
+      add_chunk(input_, groups[i], leaves_[c], places, checksum_worker(worker), context_.read_buffer_bytes,
+                stop_of(worker));
       context_.after_work(worker, static_cast<double>(groups[i].rows) * reading_share);
     }
   });
@@ -137,7 +142,7 @@ void Verification::check_file(std::size_t worker, std::size_t partition, std::st
     std::int64_t next_row = 0;
     for (RowGroupRef const& group : output.row_groups()) {
       add_chunk(output, group, output_leaves_[c], {nullptr, 1, {&next_row, 1}, {&sum, 1}}, checksum_worker(worker),
-                context_.read_buffer_bytes);
+                context_.read_buffer_bytes, stop_of(worker));
       context_.after_work(worker, static_cast<double>(group.rows) * reading_share);
     }
     if (sum != sums_[c * static_cast<std::size_t>(context_.partitions) + partition]) {
@@ -169,7 +174,7 @@ void Verification::check_keys(std::size_t worker, std::size_t partition, Parquet
                          static_cast<std::size_t>(context_.partitions));
   std::fill(counts.begin(), counts.end(), 0);
   for (RowGroupRef const& group : output.row_groups()) {
-    router.route(group, nullptr, counts, routing_worker(worker), context_.read_buffer_bytes);
+    router.route(group, nullptr, counts, routing_worker(worker), context_.read_buffer_bytes, stop_of(worker));
     context_.after_work(worker, static_cast<double>(group.rows) * routing_share);
   }
   if (counts[partition] != output.total_rows()) {

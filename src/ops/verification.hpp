@@ -34,8 +34,8 @@ struct VerificationContext {
   std::int64_t partitions{1};
   std::int64_t read_buffer_bytes{0};
   std::int64_t most_rows_at_once{0};  // for whose partition ids there is memory; a row group is taken whole
-  // Called after each piece of work, by the worker that did it: looks for a stop and reports progress.
-  // `rows`: rows of one column that were read.
+  // Called after each piece of work, and within long ones, by the worker that does it: looks for a stop and reports
+  // progress. `rows`: rows of one column that were read.
   std::function<void(std::size_t worker, double rows)> after_work;
 };
 
@@ -61,6 +61,8 @@ class Verification {
   void check_file(std::size_t worker, std::size_t partition, std::string const& path);
   void check_descriptions(ParquetInput const& output, std::string const& path) const;
   void check_keys(std::size_t worker, std::size_t partition, ParquetInput const& output, std::string const& path);
+  // Returns: what looks for a stop within one piece of a worker's work.
+  [[nodiscard]] std::function<void()> stop_of(std::size_t worker) const;
   [[nodiscard]] RoutingWorker& routing_worker(std::size_t worker);
   [[nodiscard]] ChecksumWorker& checksum_worker(std::size_t worker);
 

@@ -195,6 +195,23 @@ TEST(Arguments, WantJsonEvenWhenTheRestMakesNoSense) {
   EXPECT_EQ(parse(with({"--", "--json"})).report, ReportStyle::Text);
 }
 
+TEST(Arguments, WantJsonAsTheSwitchOnTheLineSays) {
+  EXPECT_EQ(parse(with({"--json=true"})).report, ReportStyle::Json);
+  EXPECT_EQ(parse(with({"--json=false"})).report, ReportStyle::Text);
+  ::setenv("EARMARK_JSON", "1", 1);
+  EXPECT_EQ(parse(with({"--json=false"})).report, ReportStyle::Text);
+  EXPECT_EQ(parse(with({})).report, ReportStyle::Json);
+  ::unsetenv("EARMARK_JSON");
+}
+
+TEST(Arguments, TakeInputsInBracketsAsTheyAre) {
+  auto const run = run_of({"repartition", "[ab]", "b", "--verify", "[a,b]", "--by", "[k]", "--partitions", "8",
+                           "--output", "[o]", "--", "[c]"});
+  EXPECT_EQ(run.options.inputs, (std::vector<std::string>{"./[ab]", "b", "./[a,b]", "./[c]"}));
+  EXPECT_EQ(run.options.by, std::vector<std::string>{"[k]"});
+  EXPECT_EQ(run.options.output, "[o]");
+}
+
 TEST(Arguments, RefuseWhatIsMissing) {
   EXPECT_NE(refusal_of({"repartition", "--by", "a", "--partitions", "8", "--output", "o", "--memory", "1g"}), "");
   EXPECT_NE(refusal_of({"repartition", "in", "--partitions", "8", "--output", "o", "--memory", "1g"}), "");

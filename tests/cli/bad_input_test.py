@@ -134,6 +134,41 @@ def test_a_wrong_checksum_is_refused(tmp_path):
     refuse_input(tmp_path, path, "a.parquet")
 
 
+def varint(number):
+    """As Thrift's compact protocol writes a signed number."""
+    zigzag = (number << 1) ^ (number >> 63)
+    out = bytearray()
+    while zigzag > 0x7f:
+        out.append(zigzag & 0x7f | 0x80)
+        zigzag >>= 7
+    return bytes(out) + bytes([zigzag])
+
+
+def claim(path, values=None, uncompressed=None, compressed=None):
+    """Rewrites what the footer says of the first chunk's size."""
+    whole = path.read_bytes()
+    chunk = pq.read_metadata(path).row_group(0).column(0)
+    true = (chunk.num_values, chunk.total_uncompressed_size, chunk.total_compressed_size)
+    claimed = [old if new is None else new for old, new in zip(true, (values, uncompressed, compressed))]
+    begin = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
+    # The fields 5 to 7 of a chunk's metadata, one after the other.
+    old, new = (b"".join(b"\x16" + varint(number) for number in numbers) for numbers in (true, claimed))
+    footer = whole[begin:-8]
+    assert footer.count(old) >= 1
+    footer = footer.replace(old, new, 1)
+    path.write_bytes(whole[:begin] + footer + len(footer).to_bytes(4, "little") + b"PAR1")
+
+
+@pytest.mark.parametrize("claimed", [{"values": -1}, {"values": 1 << 50}, {"uncompressed": -5},
+                                     {"uncompressed": 1 << 62}, {"compressed": -1}, {"compressed": 1 << 40}])
+def test_a_footer_that_claims_impossible_sizes_is_refused(tmp_path, claimed):
+    path = tmp_path / "in.parquet"
+    write(some_table(), path)
+    claim(path, **claimed)
+    error = refuse_input(tmp_path, [path], "in.parquet", "claims")
+    assert error["row_group"] == 0
+
+
 def damage(path, offset, length, keep):
     with open(path, "r+b") as file:
         file.seek(offset + keep)

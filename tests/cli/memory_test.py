@@ -124,3 +124,41 @@ def test_a_larger_input_does_not_ask_for_more(tmp_path):
         needs.append(earmark(*arguments_for(path, tmp_path / "out", "1MiB", 2)).error["least_bytes"])
     # One byte a row is kept: the partition's number.
     assert needs[1] - needs[0] <= 2 * 3_500_000 + 8 * MIB, needs
+
+
+def make_large_pages(path, row_groups):
+    """Four columns of texts that are not large themselves, in one page a row group, together 16 MiB a column."""
+    rng = numpy.random.default_rng(11)
+    rows = 256
+    texts = {name: pa.array([rng.bytes(1 << 16) for _ in range(rows)]) for name in "abcd"}
+    pq.write_table(pa.table({"k": pa.array(range(rows)), **texts}), path, row_group_size=rows // row_groups, use_dictionary=False,
+                   compression="snappy", data_page_size=32 << 20, write_batch_size=rows, write_statistics=False)
+
+
+@pytest.mark.parametrize("row_groups", [1, 4])
+@pytest.mark.parametrize("key", ["k", "a,b,c,d"])
+@pytest.mark.parametrize("more", [[], ["--verify"]])
+def test_large_pages_of_several_columns_fit_the_least(tmp_path, row_groups, key, more):
+    """The chunks of all keys are read at the same time, and a verification reads several columns at once."""
+    path = tmp_path / "in.parquet"
+    make_large_pages(path, row_groups)
+    threads = ["--threads", 4]
+    refused = [*repartition_arguments(path, key, 4, tmp_path / "out", "1MiB"), *threads, *more]
+    least = expect_refusal("memory", refused, tmp_path)["least_bytes"]
+    arguments = [*repartition_arguments(path, key, 4, tmp_path / "out", least), *threads, *more, "--json"]
+    outcome = earmark_measured(tmp_path, *arguments)
+    assert outcome.code == 0, outcome
+    assert outcome.peak_bytes <= least, f"{outcome.peak_bytes / MIB:.1f} of {least / MIB:.1f} MiB"
+
+
+@pytest.mark.parametrize("partitions", [64, 100])
+def test_gzip_and_dictionaries_fit_the_least(source, tmp_path, partitions):
+    """Each file's dictionary has a compressor of its own; too many of them are not made."""
+    arguments = [*repartition_arguments(source, "k", partitions, tmp_path / "out", "1MiB"), "--compression", "gzip"]
+    least = expect_refusal("memory", arguments, tmp_path)["least_bytes"]
+    arguments = [*repartition_arguments(source, "k", partitions, tmp_path / "out", least), "--compression", "gzip"]
+    outcome = earmark_measured(tmp_path, *arguments, "--json")
+    assert outcome.code == 0, outcome
+    assert outcome.peak_bytes <= least, f"{outcome.peak_bytes / MIB:.1f} of {least / MIB:.1f} MiB"
+    words = pq.read_metadata(tmp_path / "out" / "part-00000.parquet").row_group(0).column(3)
+    assert words.path_in_schema == "words" and words.has_dictionary_page == (partitions <= 64)

@@ -129,6 +129,15 @@ TEST_F(Dictionaries, OfTooManyValuesAreNotMade) {
   EXPECT_FALSE(unify({repeated(arrow::Int64Builder(), many, 20)}));
 }
 
+TEST_F(Dictionaries, AreNotMadeWhereTheirIndicesWouldTakeMuchMemory) {
+  std::vector<std::string> many(65'000);
+  for (std::size_t i = 0; i < many.size(); ++i) { many[i] = std::to_string(100'000 + i); }
+  std::vector<std::shared_ptr<arrow::Array>> arrays(16, repeated(arrow::StringBuilder(), many, 1));
+  EXPECT_TRUE(unify(arrays));
+  arrays.push_back(arrays.front());
+  EXPECT_FALSE(unify(arrays)) << "more than a million entries in all";
+}
+
 TEST_F(Dictionaries, OfMoreThan256ValuesKeepEveryValueApart) {
   std::vector<std::int32_t> many(5000);
   for (std::size_t i = 0; i < many.size(); ++i) { many[i] = static_cast<std::int32_t>((i * 7919) % many.size()); }
