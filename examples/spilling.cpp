@@ -41,7 +41,8 @@ int main() {
   // The tiers, and somebody who makes room in one of them.
   HostReservationAwareResourceAdaptor const host{HostMemoryResource{}, 16_MiB};
   BufferResource buffers{{.host = host, .disk = disk_tier, .bounces = {.count = 2}}};
-  SpillManager spills{buffers, MemoryType::Host, pool};
+  ThreadPool spillers{2};  // for nothing else: they must never wait for host memory themselves
+  SpillManager spills{buffers, MemoryType::Host, spillers};
 
   // Twelve buffers of 2 MiB; 14 MiB are left beside the bounce buffers.
   std::vector<std::shared_ptr<SpillableBuffer>> columns;

@@ -78,6 +78,7 @@ class FaultySpillDisk::FaultyQueue final : public SpillQueue {
     }
     return outcome;
   }
+  [[nodiscard]] bool usable() const noexcept override { return base_->usable(); }
 
  private:
   struct FreePages {

@@ -15,16 +15,30 @@
 namespace earmark {
 namespace {
 
-// An extent's name: the file's number, from 1 on so that no name is null, above the offset in it.
-constexpr int offset_bits = 44;
-constexpr std::int64_t most_file_bytes = std::int64_t{1} << offset_bits;
+// An extent's name: a mark of the space, so that a name of another one is known; the file's number, from 1 on so that
+// no name is null; the block in it where the extent begins.
+constexpr int block_bits = 32;
+constexpr int file_bits = 16;
+constexpr std::size_t most_files = (std::size_t{1} << file_bits) - 1;
+constexpr std::int64_t most_file_bytes = static_cast<std::int64_t>(spill_alignment) << block_bits;
 
-void* name_of(std::size_t file, std::int64_t offset) noexcept {
-  return std::bit_cast<void*>(((std::uintptr_t{file} + 1) << offset_bits) | static_cast<std::uintptr_t>(offset));
+void* name_of(std::uint16_t mark, std::size_t file, std::int64_t offset) noexcept {
+  return std::bit_cast<void*>((((std::uintptr_t{mark} << file_bits) | (file + 1)) << block_bits) |
+                              (static_cast<std::uintptr_t>(offset) / spill_alignment));
 }
-std::size_t file_of(void const* name) noexcept { return (std::bit_cast<std::uintptr_t>(name) >> offset_bits) - 1; }
+std::uint16_t mark_of(void const* name) noexcept {
+  return static_cast<std::uint16_t>(std::bit_cast<std::uintptr_t>(name) >> (block_bits + file_bits));
+}
+std::size_t file_of(void const* name) noexcept {
+  return ((std::bit_cast<std::uintptr_t>(name) >> block_bits) & most_files) - 1;
+}
 std::int64_t offset_of(void const* name) noexcept {
-  return static_cast<std::int64_t>(std::bit_cast<std::uintptr_t>(name) & (most_file_bytes - 1));
+  constexpr std::uintptr_t blocks = (std::uintptr_t{1} << block_bits) - 1;
+  return static_cast<std::int64_t>((std::bit_cast<std::uintptr_t>(name) & blocks) * spill_alignment);
+}
+// Different for almost any two spaces that live at the same time.
+std::uint16_t mark_for(void const* space) noexcept {
+  return static_cast<std::uint16_t>((std::bit_cast<std::uintptr_t>(space) * 0x9e3779b97f4a7c15ULL) >> 48);
 }
 
 std::int64_t whole_blocks(std::size_t bytes) noexcept {
@@ -53,7 +67,7 @@ struct DiskSpaceResource::State {
 
   [[nodiscard]] void* try_take(std::int64_t bytes) EARMARK_REQUIRES(mutex) {
     for (std::size_t i = 0; i < files.size(); ++i) {
-      if (auto const offset = files[i].extents.take(bytes)) { return name_of(i, *offset); }
+      if (auto const offset = files[i].extents.take(bytes)) { return name_of(mark, i, *offset); }
     }
     return nullptr;
   }
@@ -67,6 +81,7 @@ struct DiskSpaceResource::State {
     // Outside the lock: it is the file system's work. Somebody else may begin a file, too; then there is one to spare.
     auto file = disk.create_unnamed(directory.path());
     MutexLock lock{mutex};
+    if (files.size() == most_files) { throw std::bad_alloc{}; }
     files.emplace_back(std::move(file), file_bytes);
     return try_take(bytes);
   }
@@ -75,6 +90,7 @@ struct DiskSpaceResource::State {
     files[file_of(extent)].extents.give(offset_of(extent), bytes);
   }
 
+  std::uint16_t const mark = mark_for(this);
   SpillDisk& disk;
   SpillDirectory directory;
   std::int64_t file_bytes;
@@ -128,6 +144,12 @@ void DiskSpaceResource::deallocate_sync(void* extent, std::size_t bytes, std::si
 DiskSpaceResource::Extent DiskSpaceResource::extent(void const* extent) const noexcept {
   MutexLock lock{state_->mutex};
   return {*state_->files[file_of(extent)].file, offset_of(extent)};
+}
+
+bool DiskSpaceResource::owns(void const* extent) const noexcept {
+  if (mark_of(extent) != state_->mark) { return false; }
+  MutexLock lock{state_->mutex};
+  return file_of(extent) < state_->files.size();
 }
 
 SpillDirectory const& DiskSpaceResource::directory() const noexcept { return state_->directory; }

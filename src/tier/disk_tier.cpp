@@ -8,6 +8,7 @@
 
 #include "block_transfer.hpp"
 #include "earmark/core/thread_annotations.hpp"
+#include "earmark/memory/errors.hpp"
 
 namespace earmark {
 namespace {
@@ -36,6 +37,7 @@ class IdleQueues {
   }
   // Requires: nothing is in flight.
   void give(std::unique_ptr<SpillQueue> queue) noexcept EARMARK_EXCLUDES(mutex_) {
+    if (!queue->usable()) { return; }
     MutexLock lock{mutex_};
     if (idle_.size() < most_kept) { idle_.push_back(std::move(queue)); }
   }
@@ -77,6 +79,14 @@ struct DiskTier::State {
     auto const [file, offset] = space.extent(extent);
     return {memory, file, offset, options.block_bytes, options.blocks_in_flight};
   }
+  // An extent is a name that means something on its own disk alone. Throws: ReservationMismatch.
+  void require_own(void const* extent, std::size_t bytes, char const* what) const {
+    if (space.owns(extent)) { return; }
+    ErrorFields fields;
+    fields.tier.assign("disk");
+    fields.requested = static_cast<std::int64_t>(bytes);
+    throw ReservationMismatch(fields, what);
+  }
   void require_whole_blocks(BouncePool const& bounces) const {
     if (bounces.buffer_bytes() < options.block_bytes) {
       throw std::invalid_argument("bounce buffers must hold a block of the disk tier");
@@ -104,6 +114,7 @@ SpilledBytes DiskTier::write(TransferMemory const& from, DiskSpaceReservation& r
   std::size_t const block = state_->options.block_bytes;
   SpilledBytes stored{reservation.resource(), from.bytes, (from.bytes + block - 1) / block};
   if (from.bytes == 0) { return stored; }
+  state_->require_own(stored.extent_, from.bytes, "the reservation is of another disk tier");
   BorrowedQueue queue{state_->queues};
   detail::BlockTransfer{state_->plan(stored.extent_, from), queue.get(), bounces}.write(stored.checksums_);
   return stored;
@@ -112,6 +123,7 @@ SpilledBytes DiskTier::write(TransferMemory const& from, DiskSpaceReservation& r
 void DiskTier::read(SpilledBytes const& stored, TransferMemory const& to, BouncePool& bounces) {
   state_->require_whole_blocks(bounces);
   if (stored.bytes_ == 0) { return; }
+  state_->require_own(stored.extent_, stored.bytes_, "the bytes are on another disk tier");
   TransferMemory target = to;
   target.bytes = stored.bytes_;
   BorrowedQueue queue{state_->queues};
@@ -122,6 +134,8 @@ SpilledBytes DiskTier::copy(SpilledBytes const& stored, DiskSpaceReservation& re
   state_->require_whole_blocks(bounces);
   SpilledBytes copied{reservation.resource(), stored.bytes_, stored.checksums_.size()};
   if (stored.bytes_ == 0) { return copied; }
+  state_->require_own(stored.extent_, stored.bytes_, "the bytes are on another disk tier");
+  state_->require_own(copied.extent_, stored.bytes_, "the reservation is of another disk tier");
   BorrowedQueue queue{state_->queues};
   detail::copy_blocks({state_->space.extent(stored.extent_), state_->space.extent(copied.extent_), stored.bytes_,
                        state_->options.block_bytes},

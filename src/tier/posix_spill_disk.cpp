@@ -72,7 +72,9 @@ SpillPlace PosixSpillDisk::look_at(std::string const& folder) {
   if (result != 0) { throw FileSystemError("look at", folder, errno); }
   SpillPlace place;
   describe(static_cast<std::uint32_t>(status.f_type), place);
-  place.free_bytes = static_cast<std::int64_t>(status.f_bavail) * status.f_bsize;
+  // Blocks are counted by the fragment, which may be smaller than what is best moved at once.
+  auto const fragment = status.f_frsize != 0 ? status.f_frsize : status.f_bsize;
+  place.free_bytes = static_cast<std::int64_t>(status.f_bavail) * fragment;
   return place;
 }
 

@@ -37,13 +37,35 @@ Descriptor open_unnamed(std::string const& folder, PosixSpillDiskOptions const& 
   return open_and_unlink(folder);
 }
 
-// Returns: whether the file system takes it.
+// Returns: whether the file system takes it, not only in name. What was written to find out is gone again.
 bool pass_by_the_cache(int descriptor) noexcept {
   int const flags = ::fcntl(descriptor, F_GETFL);
-  return flags >= 0 && ::fcntl(descriptor, F_SETFL, flags | O_DIRECT) == 0;
+  if (flags < 0 || ::fcntl(descriptor, F_SETFL, flags | O_DIRECT) != 0) { return false; }
+  bool const works = takes_single_blocks(descriptor);
+  if (!works) { (void)::fcntl(descriptor, F_SETFL, flags); }
+  (void)::ftruncate(descriptor, 0);
+  return works;
 }
 
 }  // namespace
+
+bool takes_single_blocks(int descriptor) noexcept {
+  alignas(spill_alignment) std::byte block[spill_alignment]{};
+  // Only EINVAL means that the block is too small or lies wrong. A full or broken disk shows when it is used.
+  return (::pwrite(descriptor, block, spill_alignment, 0) >= 0 || errno != EINVAL) &&
+         (::pread(descriptor, block, spill_alignment, 0) >= 0 || errno != EINVAL);
+}
+
+void finish_blocking(TransferProgress& progress) noexcept {
+  long result = 0;
+  do {
+    SpillTransfer const& rest = progress.rest();
+    result = rest.direction == SpillDirection::Write
+                 ? ::pwrite(progress.descriptor(), rest.memory, rest.bytes, rest.offset)
+                 : ::pread(progress.descriptor(), rest.memory, rest.bytes, rest.offset);
+    if (result < 0) { result = -errno; }
+  } while (!progress.advance(result));
+}
 
 int PosixSpillFile::place_bytes(std::int64_t offset, std::int64_t bytes) noexcept {
   int result = 0;
@@ -53,7 +75,10 @@ int PosixSpillFile::place_bytes(std::int64_t offset, std::int64_t bytes) noexcep
 
 void PosixSpillFile::release_bytes(std::int64_t offset, std::int64_t bytes) noexcept {
   // Where holes are unknown the space stays with the file, to be used again.
-  (void)::fallocate(descriptor_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, bytes);
+  int result = 0;
+  do {
+    result = ::fallocate(descriptor_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, offset, bytes);
+  } while (result != 0 && errno == EINTR);
 }
 
 std::unique_ptr<SpillFile> create_posix_spill_file(std::string const& folder, PosixSpillDiskOptions const& options) {

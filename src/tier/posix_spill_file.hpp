@@ -37,6 +37,10 @@ class PosixSpillFile final : public SpillFile {
 [[nodiscard]] std::unique_ptr<SpillFile> create_posix_spill_file(std::string const& folder,
                                                                  PosixSpillDiskOptions const& options);
 
+// Writes a block at the file's beginning and reads it. Returns: whether it was not refused for its size or place (as
+// O_DIRECT is on some file systems that take the flag).
+[[nodiscard]] bool takes_single_blocks(int descriptor) noexcept;
+
 // What is left of a transfer. The system may do less than it was asked for, or be interrupted.
 class TransferProgress {
  public:
@@ -75,5 +79,8 @@ class TransferProgress {
   int error_number_{0};
   int without_progress_{0};
 };
+
+// Does what is left by blocking calls.
+void finish_blocking(TransferProgress& progress) noexcept;
 
 }  // namespace earmark::detail

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <exception>
 #include <functional>
 #include <map>
@@ -12,11 +13,25 @@
 #include <utility>
 #include <vector>
 
+#include "earmark/core/file_system.hpp"
 #include "earmark/core/thread_annotations.hpp"
 #include "earmark/memory/errors.hpp"
 #include "spill_victims.hpp"
 
 namespace earmark {
+namespace {
+
+// Whether a spill failed for want of room below, which clean copies may be taking: the disk tier's own, or the disk's.
+bool is_lack_of_room(std::exception const& error) noexcept {
+  if (dynamic_cast<ReservationRefused const*>(&error) != nullptr) { return true; }
+  if (auto const* of_disk = dynamic_cast<FileSystemError const*>(&error)) {
+    return of_disk->error_number() == ENOSPC || of_disk->error_number() == EDQUOT;
+  }
+  auto const* upstream = dynamic_cast<UpstreamOutOfMemory const*>(&error);
+  return upstream != nullptr && upstream->fields().tier.view() == to_string(MemoryType::Disk);
+}
+
+}  // namespace
 
 // Who is known. Objects are looked up under the lock, and asked outside it.
 struct SpillRegistration::Registry {
@@ -151,8 +166,8 @@ struct SpillManager::State final : SpillWaker::Target, std::enable_shared_from_t
     try {
       return spill(bytes);
     }
-    catch (std::bad_alloc const&) {
-      return {};
+    catch (...) {
+      return {};  // no memory to choose with: the next change wakes again
     }
   }
 
@@ -184,9 +199,10 @@ struct SpillManager::State final : SpillWaker::Target, std::enable_shared_from_t
 
   struct Round {
     Round(std::vector<Known> const& all, std::vector<detail::SpillCandidate> const& chosen)
-        : known(all), victims(chosen), ended_badly(chosen.size()) {}
+        : known(all), victims(chosen), begun(chosen.size()), ended_badly(chosen.size()) {}
     std::vector<Known> const& known;
     std::vector<detail::SpillCandidate> const& victims;
+    std::vector<std::atomic<bool>> begun;
     std::vector<std::atomic<bool>> ended_badly;
     std::atomic<std::int64_t> freed{0};
     std::atomic<std::int64_t> objects{0};
@@ -210,10 +226,17 @@ struct SpillManager::State final : SpillWaker::Target, std::enable_shared_from_t
   }
 
   void spill_all(Round& round) {
-    parallel_for(executor, options.at_once, round.victims.size(),
-                 [&](std::size_t, std::size_t index) { spill_one(round, index); });
+    try {
+      parallel_for(executor, options.at_once, round.victims.size(),
+                   [&](std::size_t, std::size_t index) { spill_one(round, index); });
+    }
+    catch (...) {
+      // The executor takes nothing: this thread does what nobody has begun.
+      for (std::size_t i = 0; i < round.victims.size(); ++i) { spill_one(round, i); }
+    }
   }
   void spill_one(Round& round, std::size_t index) noexcept {
+    if (round.begun[index].exchange(true)) { return; }
     detail::SpillCandidate const& victim = round.victims[index];
     try {
       std::int64_t const freed = round.known[victim.index].object->spill(tier);
@@ -224,7 +247,7 @@ struct SpillManager::State final : SpillWaker::Target, std::enable_shared_from_t
       if (victim.just_restored) { ++ping_pong; }
     }
     catch (std::exception const& error) {
-      if (dynamic_cast<ReservationRefused const*>(&error) != nullptr) { ++round.without_room; }
+      if (is_lack_of_room(error)) { ++round.without_room; }
       ++round.failed_count;
       round.ended_badly[index] = true;
       log(error.what());

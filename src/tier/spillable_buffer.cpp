@@ -43,6 +43,7 @@ void SpillableBuffer::restore(Access access, std::function<Buffer(Buffer&)> cons
   }
   catch (...) {
     settle(State::Spilled);
+    options_.waker.wake();  // it may go further down, which it could not meanwhile
     throw;
   }
   std::optional<Buffer> stale;
@@ -93,6 +94,11 @@ void SpillableBuffer::used_on(cuda::stream_ref stream) {
   upper_->used_on(stream);
 }
 
+void SpillableBuffer::order_after_last_use(cuda::stream_ref stream) {
+  MutexLock lock{mutex_};
+  upper_->order_after_last_use(stream);
+}
+
 std::optional<Clock::time_point> SpillableBuffer::restored_at() const noexcept {
   MutexLock lock{mutex_};
   return restored_at_;
@@ -123,19 +129,22 @@ std::int64_t SpillableBuffer::spill(MemoryType tier) {
     if (next != Step::DropCopy) { back = std::exchange(state_, State::Spilling); }
   }
   if (next == Step::DropCopy) { return drop_copy() == 0 ? 0 : buffers_.charge(tier, size_); }
+  std::optional<Buffer> gone;
   try {
-    if (next == Step::Demote || !below_) {
-      Buffer& from = next == Step::Demote ? *below_ : *upper_;
-      Buffer copied = buffers_.copy_below(from, stream_);
-      below_.emplace(std::move(copied));
+    if (next == Step::Demote) {
+      gone = std::exchange(below_, buffers_.copy_below(*below_, stream_));
+    } else {
+      if (!below_) { below_.emplace(buffers_.copy_below(*upper_, stream_)); }
+      gone = std::exchange(upper_, std::nullopt);
     }
   }
   catch (...) {
     settle(back);
     throw;
   }
-  upper_.reset();
   settle(State::Spilled);
+  // Last: bytes that come back may go to a waiter whose callback runs here and uses this very buffer.
+  gone.reset();
   return buffers_.charge(tier, size_);
 }
 

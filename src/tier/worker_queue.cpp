@@ -2,9 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "worker_queue.hpp"
 
-#include <unistd.h>
-
-#include <cerrno>
 #include <optional>
 #include <vector>
 
@@ -16,14 +13,7 @@ namespace {
 
 SpillOutcome transfer_blocking(SpillTransfer const& transfer) noexcept {
   TransferProgress progress{transfer};
-  long result = 0;
-  do {
-    SpillTransfer const& rest = progress.rest();
-    result = rest.direction == SpillDirection::Write
-                 ? ::pwrite(progress.descriptor(), rest.memory, rest.bytes, rest.offset)
-                 : ::pread(progress.descriptor(), rest.memory, rest.bytes, rest.offset);
-    if (result < 0) { result = -errno; }
-  } while (!progress.advance(result));
+  finish_blocking(progress);
   return progress.outcome();
 }
 

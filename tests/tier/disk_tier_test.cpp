@@ -2,8 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "earmark/tier/disk_tier.hpp"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <filesystem>
@@ -18,11 +21,13 @@
 #include "earmark/core/bytes.hpp"
 #include "earmark/core/posix_file_system.hpp"
 #include "earmark/core/thread_pool.hpp"
+#include "earmark/memory/errors.hpp"
 #include "earmark/memory/host_memory_resource.hpp"
 #include "earmark/testing/faulty_spill_disk.hpp"
 #include "earmark/tier/errors.hpp"
 #include "earmark/tier/posix_spill_disk.hpp"
 #include "tier/pages.hpp"
+#include "tier/rings.hpp"
 
 namespace earmark {
 namespace {
@@ -308,6 +313,46 @@ TEST_P(DiskTierTest, CopiesFromTheDiskToTheDiskThroughOneBounceBuffer) {
   disk.fail({.operations = SpillOperation::Write, .after = 1, .error_number = ENOSPC});
   EXPECT_THROW((void)tier.copy(stored, reservation, bounces), FileSystemError);
   EXPECT_EQ(tier.adaptor().current_allocated(), static_cast<std::int64_t>(3 * block));
+}
+
+TEST_P(DiskTierTest, RefusesReservationsAndBytesOfAnotherDisk) {
+  DiskTier other{files, disk, {.space = {.directory = folder / "other"}, .limit = 1_MiB, .block_bytes = block}};
+  DiskSpaceReservation others = other.adaptor().reserve(64_KiB);
+  EXPECT_THROW((void)tier.write(from(block), others, bounces), ReservationMismatch);
+  EXPECT_EQ(others.balance(), static_cast<std::int64_t>(64_KiB));
+  {
+    SpilledBytes const stored = other.write(from(block), others, bounces);
+    EXPECT_THROW(tier.read(stored, to(), bounces), ReservationMismatch);
+    EXPECT_THROW((void)tier.copy(stored, reservation, bounces), ReservationMismatch);
+    EXPECT_THROW((void)other.copy(stored, reservation, bounces), ReservationMismatch);
+    other.read(stored, to(), bounces);
+    EXPECT_TRUE(same(block));
+  }
+  // A quota on this disk is this disk.
+  DiskSpaceReservation const part = reservation.split(64_KiB);
+  DiskSpaceAdaptor quota{part, 64_KiB, {.granularity = disk_granularity}};
+  DiskSpaceReservation nested = quota.reserve(block);
+  SpilledBytes const stored = tier.write(from(block), nested, bounces);
+  tier.read(stored, to(), bounces);
+  EXPECT_TRUE(same(block));
+}
+
+TEST_P(DiskTierTest, DropsQueuesThatAreNoLongerUsable) {
+  if (real_disk.method() != SpillMethod::IoUring) { GTEST_SKIP() << "no rings here"; }
+  std::vector<int> const before = rings();
+  { SpilledBytes const stored = tier.write(from(5 * block), reservation, bounces); }
+  std::vector<int> const after = rings();
+  ASSERT_EQ(after.size(), before.size() + 1);
+  int const null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+  for (int const ring : after) {
+    if (std::find(before.begin(), before.end(), ring) == before.end()) { ASSERT_EQ(::dup2(null, ring), ring); }
+  }
+  SpilledBytes const stored = tier.write(from(5 * block), reservation, bounces);  // by a ring that is none any more
+  EXPECT_EQ(rings().size(), before.size());
+  tier.read(stored, to(), bounces);
+  EXPECT_TRUE(same(5 * block));
+  EXPECT_EQ(rings().size(), before.size() + 1);  // another one
+  ::close(null);
 }
 
 TEST_P(DiskTierTest, ReportsItselfForPeople) {

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "earmark/tier/posix_spill_disk.hpp"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -23,6 +24,7 @@
 #include "earmark/core/thread_pool.hpp"
 #include "tier/pages.hpp"
 #include "tier/posix_spill_file.hpp"
+#include "tier/rings.hpp"
 
 namespace earmark {
 namespace {
@@ -188,6 +190,61 @@ TEST(PosixSpillDisk, KnowsFileSystemsThatAreMemory) {
   if (disk.look_at("/dev/shm").file_system.view() != "tmpfs") { GTEST_SKIP() << "/dev/shm is no tmpfs here"; }
   EXPECT_TRUE(disk.look_at("/dev/shm").held_in_memory);
   EXPECT_GT(disk.look_at("/dev/shm").free_bytes, 0);
+}
+
+// A ring that the kernel takes nothing from any more: what is in flight ends well all the same, and the queue says so.
+TEST(PosixSpillDisk, EndsTransfersWithoutTheRingOnceThatIsBroken) {
+  TemporaryFolder folder{std::filesystem::current_path()};
+  ThreadPool pool{1};
+  PosixSpillDisk disk{pool};
+  if (disk.method() != SpillMethod::IoUring) { GTEST_SKIP() << "no rings here"; }
+  auto const file = disk.create_unnamed(folder.path());
+  ASSERT_TRUE(rings().empty());
+  auto const queue = disk.open_queue(4);
+  ASSERT_EQ(rings().size(), 1U);
+  EXPECT_TRUE(queue->usable());
+  Pages written{64_KiB};
+  Pages read{64_KiB};
+  fill(written.span(), 3);
+  auto const part = [&](SpillDirection direction, Pages const& pages, std::size_t number) {
+    std::size_t const skip = number * 16_KiB;
+    queue->submit({direction, file.get(), pages.data() + skip, 16_KiB, static_cast<std::int64_t>(skip), number});
+  };
+  part(SpillDirection::Write, written, 0);
+  part(SpillDirection::Write, written, 1);  // these two have left the ring
+  int const null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+  int const ring = rings().front();
+  ASSERT_EQ(::dup2(null, ring), ring);
+  part(SpillDirection::Write, written, 2);
+  part(SpillDirection::Write, written, 3);  // and these never will
+  std::set<std::uint64_t> ended;
+  for (int i = 0; i < 4; ++i) {
+    SpillOutcome const outcome = queue->wait();
+    EXPECT_EQ(outcome.error_number, 0);
+    ended.insert(outcome.tag);
+  }
+  EXPECT_EQ(ended.size(), 4U);
+  EXPECT_FALSE(queue->usable());
+  for (std::size_t number = 0; number < 4; ++number) { part(SpillDirection::Read, read, number); }
+  for (int i = 0; i < 4; ++i) { EXPECT_EQ(queue->wait().error_number, 0); }
+  EXPECT_TRUE(written == read);
+  ::close(null);
+}
+
+// The file of a setting refuses such a write with EINVAL, as some file systems do past the cache.
+TEST(PosixSpillDisk, FindsOutThatBlocksAreRefused) {
+  TemporaryFolder folder{std::filesystem::current_path()};
+  ThreadPool pool{1};
+  PosixSpillDisk disk{pool};
+  auto const file = disk.create_unnamed(folder.path());
+  struct stat status{};
+  ASSERT_EQ(::fstat(descriptor_of(*file), &status), 0);
+  EXPECT_EQ(status.st_size, 0);  // finding out leaves nothing
+  EXPECT_TRUE(detail::takes_single_blocks(descriptor_of(*file)));
+  int const setting = ::open("/proc/self/oom_score_adj", O_RDWR | O_CLOEXEC);
+  if (setting < 0) { GTEST_SKIP() << "no such setting here"; }
+  EXPECT_FALSE(detail::takes_single_blocks(setting));
+  ::close(setting);
 }
 
 TEST(PosixSpillDisk, DoesTransfersItselfWhileAllThreadsAreBusy) {

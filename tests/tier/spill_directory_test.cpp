@@ -13,6 +13,9 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/temporary_folder.hpp"
@@ -84,21 +87,75 @@ TEST_F(SpillDirectoryTest, TakesAPlaceInMemoryThatTheUserNamed) {
 
 TEST_F(SpillDirectoryTest, RemovesWhatTheDeadLeftAndNothingElse) {
   std::filesystem::create_directories(folder / "earmark-spill-1-0");
-  write_text(folder / "earmark-spill-1-0/file", "left by a process that could not make files without names");
+  write_text(folder / "earmark-spill-1-0/spill-aB3xYz", "left by a process that could not make files without names");
   std::filesystem::create_directories(folder / "earmark-spill-1-1");
   std::filesystem::create_directories(folder / "others");
   write_text(folder / "earmark-spill-notes", "a file");
   std::filesystem::create_directory_symlink(folder / "others", folder / "earmark-spill-2-0");
+  disk.pretend({{"ext4"}, false, 1 << 20});
   SpillDirectory const directory{files, disk, folder.path()};
-  EXPECT_EQ(directory.removed_stale(), 3);
+  EXPECT_EQ(directory.removed_stale(), 2);
   EXPECT_FALSE(std::filesystem::exists(folder / "earmark-spill-1-0"));
+  EXPECT_FALSE(std::filesystem::exists(folder / "earmark-spill-1-1"));
+  EXPECT_TRUE(std::filesystem::is_symlink(folder / "earmark-spill-2-0"));
   EXPECT_TRUE(std::filesystem::exists(folder / "others"));
   EXPECT_TRUE(std::filesystem::exists(folder / "earmark-spill-notes"));
 }
 
+TEST_F(SpillDirectoryTest, LeavesWhatOnlyLooksLikeItsOwn) {
+  std::vector<std::string> const names{"earmark-spill-results", "earmark-spill-1",     "earmark-spill-1-",
+                                       "earmark-spill--1",      "earmark-spill-1-0-b", "earmark-spill-1-0/kept",
+                                       "earmark-spill-1-1"};
+  for (std::string const& name : names) { std::filesystem::create_directories(folder / name); }
+  write_text(folder / "earmark-spill-results/table", "a user's");
+  write_text(folder / "earmark-spill-1-1/spill-abcdef", "");
+  write_text(folder / "earmark-spill-1-1/spill-notes.txt", "a user's");
+  disk.pretend({{"ext4"}, false, 1 << 20});
+  SpillDirectory const directory{files, disk, folder.path()};
+  EXPECT_EQ(directory.removed_stale(), 0);
+  for (std::string const& name : names) { EXPECT_TRUE(std::filesystem::exists(folder / name)) << name; }
+  EXPECT_TRUE(std::filesystem::exists(folder / "earmark-spill-results/table"));
+  EXPECT_TRUE(std::filesystem::exists(folder / "earmark-spill-1-1/spill-abcdef"));
+}
+
+// A job that was given another's folder to spill into: whoever comes after the other has died removes neither.
+TEST_F(SpillDirectoryTest, LeavesFoldersOfTheDeadThatTheLivingAreIn) {
+  std::filesystem::create_directories(folder / "earmark-spill-1-0");
+  disk.pretend({{"ext4"}, false, 1 << 20});
+  SpillDirectory const inner{files, disk, folder / "earmark-spill-1-0"};
+  SpillDirectory const next{files, disk, folder.path()};
+  EXPECT_EQ(next.removed_stale(), 0);
+  EXPECT_TRUE(std::filesystem::exists(inner.path()));
+}
+
+TEST_F(SpillDirectoryTest, RemovesNothingWhereALockMayBeUnknown) {
+  std::filesystem::create_directories(folder / "earmark-spill-1-0");
+  for (std::string_view const file_system : {"nfs", "fuse", "4283649346"}) {
+    SpillPlace place;
+    place.file_system.assign(file_system);
+    disk.pretend(place);
+    SpillDirectory const directory{files, disk, folder.path()};
+    EXPECT_EQ(directory.removed_stale(), 0);
+    EXPECT_TRUE(std::filesystem::exists(folder / "earmark-spill-1-0"));
+  }
+}
+
+TEST_F(SpillDirectoryTest, StaysItsProcesssWhenAChildOfForkDestroysIt) {
+  std::optional<SpillDirectory> directory{std::in_place, files, disk, folder.path()};
+  pid_t const child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    directory.reset();
+    ::_exit(0);
+  }
+  ASSERT_EQ(::waitpid(child, nullptr, 0), child);
+  EXPECT_TRUE(std::filesystem::exists(directory->path()));
+}
+
 TEST_F(SpillDirectoryTest, LeavesStaleFoldersThatItMayNotRemove) {
   std::filesystem::create_directories(folder / "earmark-spill-1-0");
-  files.fail({.operations = testing::FileOperation::RemoveAll, .error_number = EACCES});
+  disk.pretend({{"ext4"}, false, 1 << 20});
+  files.fail({.operations = testing::FileOperation::Remove, .error_number = EACCES});
   SpillDirectory const directory{files, disk, folder.path()};
   EXPECT_EQ(directory.removed_stale(), 0);
   EXPECT_EQ(files.faults(), 1);
@@ -170,7 +227,9 @@ TEST(SpillDirectory, IsEmptyAfterItsProcessWasKilled) {
   EXPECT_EQ(entries_in(folder.path()), 1U);
 
   ThreadPool pool{1};
-  PosixSpillDisk disk{pool};
+  PosixSpillDisk real_disk{pool};
+  testing::FaultySpillDisk disk{real_disk};
+  disk.pretend({{"ext4"}, false, 1 << 20});  // whatever the tests run on
   SpillDirectory const directory{files, disk, folder.path()};
   EXPECT_EQ(directory.removed_stale(), 1);
   ::close(ready[0]);

@@ -5,9 +5,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <functional>
 #include <latch>
 #include <memory>
+#include <new>
 #include <numeric>
 #include <optional>
 #include <random>
@@ -17,7 +19,9 @@
 #include <vector>
 
 #include "earmark/core/bytes.hpp"
+#include "earmark/core/file_system.hpp"
 #include "earmark/core/thread_pool.hpp"
+#include "earmark/memory/errors.hpp"
 #include "earmark/memory/host_memory_resource.hpp"
 #include "earmark/testing/manual_clock.hpp"
 #include "earmark/testing/manual_executor.hpp"
@@ -302,6 +306,39 @@ TEST_F(SpillManagerTest, GivesUpCopiesWhenThereIsNoRoomBelow) {
   EXPECT_EQ(spills.statistics().failed, 0);
 }
 
+TEST_F(SpillManagerTest, GivesUpCopiesWhenTheDiskItselfIsFull) {
+  ErrorFields disk;
+  disk.tier.assign("disk");
+  std::vector<std::function<void()>> const refusals{
+      [] { throw FileSystemError{"write", "spill", ENOSPC}; },
+      [] { throw FileSystemError{"write", "spill", EDQUOT}; },
+      [&] { throw UpstreamOutOfMemory(disk, "no hole is large enough"); },
+  };
+  for (auto const& refuse : refusals) {
+    auto const a = item(100);
+    auto const b = item(100);
+    b->copy_bytes = 100;
+    a->on_spill = [&] {
+      if (b->copy_bytes != 0) { refuse(); }
+    };
+    SpillRegistration const ra = spills.add(a, {.priority = -1});
+    SpillRegistration const rb = spills.add(b);
+    EXPECT_EQ(spills.spill(50).freed, 100);
+    EXPECT_TRUE(a->spilled());
+    EXPECT_EQ(b->copy_bytes, 0);
+  }
+  EXPECT_EQ(spills.statistics().failed, 0);
+}
+
+TEST_F(SpillManagerTest, KeepsCopiesWhenADiskIsBroken) {
+  auto const a = item(100);
+  a->copy_bytes = 100;
+  a->on_spill = [] { throw FileSystemError{"write", "spill", EIO}; };
+  SpillRegistration const ra = spills.add(a);
+  EXPECT_EQ(spills.spill(50).failed, 1);
+  EXPECT_EQ(a->copy_bytes, 100);
+}
+
 TEST_F(SpillManagerTest, SparesWhatHasJustComeBackAndCountsWhatItCannotSpare) {
   auto const a = item(100);
   auto const b = item(100);
@@ -323,6 +360,23 @@ TEST_F(SpillManagerTest, RanksCanChange) {
   ra.set_rank({.priority = 2});
   EXPECT_EQ(spills.spill(50).freed, 100);
   EXPECT_TRUE(b->spilled());
+}
+
+TEST_F(SpillManagerTest, SpillsItselfWhatItsExecutorDoesNotTake) {
+  class Refusing final : public Executor {
+   public:
+    void post(Task) override { throw std::bad_alloc{}; }
+    void post_at(Clock::time_point, Task) override { throw std::bad_alloc{}; }
+    [[nodiscard]] std::size_t concurrency() const noexcept override { return 1; }
+  } refusing;
+  SpillManager own{buffers, MemoryType::Host, refusing, {.at_once = 4}};
+  auto const a = item(100);
+  auto const b = item(100);
+  SpillRegistration const ra = own.add(a);
+  SpillRegistration const rb = own.add(b);
+  SpillResult const result = own.spill(200);
+  EXPECT_EQ(result.freed, 200);
+  EXPECT_EQ(result.objects, 2);
 }
 
 TEST_F(SpillManagerTest, RefusesTiersThatItCannotFree) {

@@ -20,6 +20,7 @@
 
 #include "earmark/core/file_system.hpp"
 #include "earmark/testing/manual_clock.hpp"
+#include "earmark/testing/manual_executor.hpp"
 #include "tier/tiers.hpp"
 
 namespace earmark {
@@ -171,6 +172,41 @@ TEST_F(SpillableBufferTest, IsWaitedForWhileItSpillsAndNobodyElseIs) {
   EXPECT_EQ(a->state(), State::Resident);
 }
 
+// The bytes that it gives up are granted on its own thread, to a callback that wants them for this very buffer.
+TEST_F(SpillableBufferTest, MayBeUsedByTheCallbackOfAWaiterThatItsBytesGoTo) {
+  for (MemoryType const from : {MemoryType::Host, MemoryType::Device}) {
+    auto const buffer = make(from, 1);
+    if (from == MemoryType::Device) {  // to the host first, so that it is moved on from there
+      PinnedMemoryReservation const no_pinned = tiers.pinned.reserve_up_to(Tiers::limit, 0);
+      ASSERT_GT(buffer->spill(MemoryType::Device), 0);
+      ASSERT_EQ(buffer->memory_type(), MemoryType::Host);
+    }
+    HostMemoryReservation taken = tiers.host.reserve_up_to(Tiers::limit, 0);
+    bool same = false;
+    tiers.host.async_reserve(bytes, [&](ReservationResult<HostMemoryReservation> result) {
+      HostMemoryReservation room = result.take();
+      auto const use = buffer->use(Access::Read, tiers.stream, room);
+      std::vector<std::byte> expected(bytes);
+      fill(expected, 1);
+      same = std::memcmp(use.data(), expected.data(), bytes) == 0;
+    });
+    EXPECT_GT(buffer->spill(MemoryType::Host), 0);
+    EXPECT_TRUE(same);
+  }
+}
+
+TEST_F(SpillableBufferTest, OrdersUsesBehindTheStreamThatRestoredIt) {
+  auto const buffer = make(MemoryType::Device, 1);
+  ASSERT_GT(buffer->spill(MemoryType::Device), 0);
+  MemoryReservation device = tiers.device.reserve(2 * bytes);
+  { auto const use = buffer->use(Access::Read, tiers.stream, device); }
+  cuda::stream_ref const other = testing::ManualStreamEvents::stream(2);
+  auto const restore = tiers.copier.last;
+  EXPECT_FALSE(tiers.events.is_behind(other, restore));
+  auto const use = buffer->use(Access::Read, other, device);
+  EXPECT_TRUE(tiers.events.is_behind(other, restore));
+}
+
 TEST_F(SpillableBufferTest, MayBeDroppedByItsOwnerWhileItSpills) {
   auto buffer = make(MemoryType::Host, 1);
   tiers.disk.hold();
@@ -220,6 +256,23 @@ TEST_F(SpillableBufferTest, StaysSpilledWhenThereIsNoRoomToComeBackTo) {
   EXPECT_THROW((void)buffer->use(Access::Read, tiers.stream, small), ReservationExhausted);
   EXPECT_EQ(buffer->state(), State::Spilled);
   EXPECT_TRUE(has(*buffer, 1));
+}
+
+// While it was on its way up, it could not be asked to go further down.
+TEST_F(SpillableBufferTest, TellsTheManagerThatItStayedBelow) {
+  testing::ManualClock clock;
+  testing::ManualExecutor executor{clock};
+  SpillManager spills{tiers.buffers, MemoryType::Host, executor, {.clock = &clock}};
+  auto const buffer = make(MemoryType::Host, 1, {.waker = spills.waker()});
+  buffer->spill(MemoryType::Host);
+  HostMemoryReservation small = tiers.host.reserve(bytes / 2);
+  HostMemoryReservation const taken = tiers.host.reserve_up_to(Tiers::limit, 0);
+  tiers.host.async_reserve(bytes, [](ReservationResult<HostMemoryReservation> const&) {});
+  executor.run_ready();
+  std::int64_t const looked = spills.statistics().fell_short;
+  EXPECT_THROW((void)buffer->use(Access::Read, tiers.stream, small), ReservationExhausted);
+  executor.run_ready();
+  EXPECT_EQ(spills.statistics().fell_short, looked + 1);
 }
 
 TEST_F(SpillableBufferTest, SaysThatThereIsNowhereToGo) {
@@ -299,7 +352,9 @@ TEST(SpillableBuffers, ServeThreadsThatWaitForMemoryThatOthersHold) {
 [[noreturn]] void spill_for_ever(std::string const& directory, int told) {
   ThreadPool pool{2};
   PosixFileSystem files;
-  PosixSpillDisk disk{pool};
+  PosixSpillDisk real_disk{pool};
+  testing::FaultySpillDisk disk{real_disk};
+  disk.pretend({{"ext4"}, false, 1 << 30});  // whatever the tests run on: elsewhere nothing stale is removed
   DiskTier const tier{files, disk, {.space = {.directory = directory}, .block_bytes = Tiers::block}};
   HostReservationAwareResourceAdaptor const host{HostMemoryResource{}, 4_MiB};
   BufferResource buffers{{.host = host, .disk = tier, .bounces = {.count = 2, .bytes = Tiers::block}}};

@@ -78,6 +78,8 @@ class SpillQueue {
   virtual void submit(SpillTransfer const& transfer) noexcept = 0;
   // Returns: how one of the transfers in flight ended. Requires: there is one. Blocks: until one has.
   [[nodiscard]] virtual SpillOutcome wait() noexcept = 0;
+  // Whether it is worth keeping: false once the system has refused to go on. What it was given is done all the same.
+  [[nodiscard]] virtual bool usable() const noexcept { return true; }
 };
 
 // How transfers are done.

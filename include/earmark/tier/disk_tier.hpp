@@ -70,13 +70,14 @@ class DiskTier {
 
   // Writes the bytes of `from`, behind what its stream has been given. Requires: bounce buffers of a block at least;
   // `from.data` stays as it is meanwhile.
-  // Throws: ReservationExhausted, ReservationClosed; FileSystemError (full, broken, read-only) with folder, bytes and
+  // Throws: ReservationExhausted, ReservationClosed; ReservationMismatch for one of another disk tier;
+  // FileSystemError (full, broken, read-only) with folder, bytes and
   // errno; what the copier throws. Then the space is free again and `reservation` is as it was. Blocks: until all is
   // written.
   [[nodiscard]] SpilledBytes write(TransferMemory const& from, DiskSpaceReservation& reservation, BouncePool& bounces);
   // Reads all of `stored` into `to`. Requires: `to` has room for it.
-  // Throws: FileSystemError, SpilledDataCorrupted; then `stored` is as it was, and what is in `to` means nothing.
-  // Blocks: until all is there (of a device: until it is copied).
+  // Throws: ReservationMismatch for bytes on another disk tier; FileSystemError, SpilledDataCorrupted; then `stored` is
+  // as it was, and what is in `to` means nothing. Blocks: until all is there (of a device: until it is copied).
   void read(SpilledBytes const& stored, TransferMemory const& to, BouncePool& bounces);
 
   // Copies what lies on this disk to another place on it, a block at a time. Throws: as `write` and `read`.

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A folder of one process to spill into. It is made and locked at the start, so that a place that does not work is
-// found out before anything depends on it; folders that dead processes left there are removed. The files in it have no
-// names: a process that is killed leaves at most the empty folder.
+// found out before anything depends on it. The files in it have no names: a process that is killed leaves at most the
+// empty folder, which the next start removes.
 //
 //   PosixFileSystem files;
 //   PosixSpillDisk disk{pool};
@@ -11,9 +11,14 @@
 //   directory.path();                                                // "/data/spill/earmark-spill-4711-0"
 //
 // Who is alive is told by a lock on the folder, never by a process number, which another machine or container may use
-// as well. The lock is the process's and its children's that go on without exec(2). Thread safety: any thread.
-// Ownership: owns the folder and removes it at the end; borrows file system and disk.
+// as well. Removed is what surely is a dead process's and nothing else: a folder of this user with exactly such a name,
+// whose lock is free, with nothing in it but files as Earmark names them; and only where a lock is seen by all who see
+// the folder. On file systems not known to be local (NFS, SMB, FUSE) nothing is removed, and empty folders are left to
+// the user. The lock is the process's and its children's that go on without exec(2). Thread safety: any thread.
+// Ownership: owns the folder and removes it at the end (a child of fork(2) does not); borrows file system and disk.
 #pragma once
+
+#include <sys/types.h>
 
 #include <cstdint>
 #include <memory>
@@ -53,6 +58,7 @@ class SpillDirectory {
   void make_own(std::string const& parent);
 
   FileSystem& files_;
+  pid_t process_;
   SpillPlace place_;
   std::string path_;
   std::unique_ptr<DirectoryLock> lock_;

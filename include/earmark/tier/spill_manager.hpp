@@ -4,7 +4,8 @@
 // Makes room in a tier for those who wait for it: as long as somebody misses bytes there, objects that can do without
 // are asked to spill. Nothing is polled; demand comes from the tier's own queue.
 //
-//   SpillManager spills{buffers, MemoryType::Host, pool};
+//   ThreadPool spillers{2};                                                 // for nothing else
+//   SpillManager spills{buffers, MemoryType::Host, spillers};
 //   auto const column = std::make_shared<SpillableBuffer>(buffers, std::move(buffer), stream);
 //   SpillRegistration const registration = spills.add(column, {.priority = 1});
 //   HostMemoryReservation r = buffers.host().reserve_blocking(64_MiB);      // `column` may be on the disk by now
@@ -17,6 +18,11 @@
 // instead; what failed is counted, and told to the log. Thread safety: any thread. Ownership: knows objects weakly and
 // never keeps one alive but while it spills. Borrows executor, clock and log. Destroying it waits for spills under way,
 // so it is not for callbacks to do.
+//
+// The executor's threads must never wait for the tier that the manager serves: where all of them do, nobody is left to
+// spill, and they wait for ever. Give it threads of its own. A callback of `async_reserve` without an executor
+// (`WaitOptions`) runs on the spilling thread, between two objects: one that blocks or works for long holds up all
+// spilling, and one that waits for memory there, for ever. Give such waits an executor.
 #pragma once
 
 #include <chrono>
@@ -111,8 +117,8 @@ class SpillWaker {
 
 class SpillManager {
  public:
-  // Serves those who wait for `tier`, which is not the disk. Throws: std::invalid_argument if `buffers` has no such
-  // tier or `options` let nothing spill.
+  // Serves those who wait for `tier`, which is not the disk, on threads of `executor`, which do not wait for it.
+  // Throws: std::invalid_argument if `buffers` has no such tier or `options` let nothing spill.
   SpillManager(BufferResource& buffers, MemoryType tier, Executor& executor, SpillManagerOptions const& options = {});
   SpillManager(SpillManager const&) = delete;
   SpillManager& operator=(SpillManager const&) = delete;

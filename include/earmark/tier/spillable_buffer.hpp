@@ -82,16 +82,20 @@ class SpillableBuffer final : public Spillable, public std::enable_shared_from_t
                                                              SpillableBufferOptions const& options = {});
 
   // Returns: a use of the bytes, where they are; or, if they are spilled, in memory drawn from `reservation`, to which
-  // they belong from then on. Throws: as `BufferResource::copy`; then it is still spilled. Blocks: while this buffer is
+  // they belong from then on. What `stream` is given from here on comes after the last use and the restore. Throws: as
+  // `BufferResource::copy`; then it is still spilled. Blocks: while this buffer is
   // spilled or restored.
   template <class... Properties>
   [[nodiscard]] Use use(Access access, cuda::stream_ref stream, BasicMemoryReservation<Properties...>& reservation) {
     if (!begin_use_or_restoring(access)) {
       restore(access, [&](Buffer& below) { return buffers_.copy(below, stream, reservation); });
     }
-    return Use{shared_from_this()};
+    Use taken{shared_from_this()};
+    order_after_last_use(stream);  // another stream may still be restoring it
+    return taken;
   }
-  // Returns: a use if that needs no memory and no waiting.
+  // Returns: a use if that needs no memory and no waiting. It is for the host or the stream of the last use: nothing
+  // orders others behind that.
   [[nodiscard]] std::optional<Use> try_use(Access access);
 
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
@@ -121,6 +125,7 @@ class SpillableBuffer final : public Spillable, public std::enable_shared_from_t
   [[nodiscard]] std::optional<Buffer> count_use(Access access) EARMARK_REQUIRES(mutex_);
   [[nodiscard]] std::byte* resident_data() const noexcept EARMARK_EXCLUDES(mutex_);
   void used_on(cuda::stream_ref stream) EARMARK_EXCLUDES(mutex_);
+  void order_after_last_use(cuda::stream_ref stream) EARMARK_EXCLUDES(mutex_);
   void settle(State state) noexcept EARMARK_EXCLUDES(mutex_);
   [[nodiscard]] Clock const& clock() const noexcept {
     return options_.clock == nullptr ? steady_clock_ : *options_.clock;
