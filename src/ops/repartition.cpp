@@ -146,9 +146,9 @@ class Job {
     OutputFolder folder(environment_.file_system, options_.output, options_.overwrite, paths, options_.inputs);
     write_files(folder);
     verify(folder);
+    report_->finish();  // before the output is seen: the callback may throw, or ask to stop
     report_->check_stop();
     folder.publish();
-    report_->finish();
     return result();
   }
 
