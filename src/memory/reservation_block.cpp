@@ -243,8 +243,9 @@ ReservationBlock* ReservationBlock::recycle() noexcept {
   ReservationBlock* const heir = merged_into_;
   Ledger& ledger = *ledger_;
   ledger.note_peak(peak());
+  bool const of_consumer = purse.is_consumer();  // now: with the block goes its reference to the ledger
   bool const last = ledger.pool().put(*this);
-  if (purse.is_consumer()) { purse.owner()->let_go_of_budget(); }
+  if (of_consumer) { purse.owner()->let_go_of_budget(); }
   if (last) { ledger.end(); }  // then there is no heir: it would be a block of the ledger in use
   return heir;
 }
