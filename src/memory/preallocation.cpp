@@ -109,7 +109,7 @@ void* ReservationBlock::allocate_beside(Within const& request) {
 void ReservationBlock::deallocate_within(void* pointer, Within const& request) noexcept {
   Carver& carver = preallocation().carver();
   if (ledger_->observed()) [[unlikely]] {
-    std::int64_t const charge = ledger_->charge_of_live(request.bytes);
+    std::int64_t const charge = charge_of_live(request.bytes);
     if (carver.owns(pointer)) { observe(TraceKind::Free, charge); }
   }
   Carver::Freed const freed = carver.deallocate(pointer, request.stream);
@@ -123,7 +123,7 @@ void ReservationBlock::deallocate_beside(void* pointer, Within const& request) n
   } else {
     ledger_->deallocate_upstream_sync(pointer, request.bytes, request.alignment);
   }
-  std::int64_t const charge = ledger_->charge_of_live(request.bytes);
+  std::int64_t const charge = charge_of_live(request.bytes);
   if (ledger_->tracks_exactly()) { ledger_->track(-charge); }
   if (ledger_->observed()) { ledger_->trace(TraceKind::Free, nullptr, charge); }
   purse_->credit(charge);

@@ -60,10 +60,6 @@ class Ledger : private BudgetOwner {
     if (bytes > static_cast<std::size_t>(Budget::max_bytes) - granule_mask_) { return -1; }
     return static_cast<std::int64_t>((bytes + granule_mask_) & ~granule_mask_);
   }
-  // The same for bytes that are allocated, so fit.
-  [[nodiscard]] std::int64_t charge_of_live(std::size_t bytes) const noexcept {
-    return static_cast<std::int64_t>((bytes + granule_mask_) & ~granule_mask_);
-  }
   [[nodiscard]] std::size_t granularity() const noexcept { return granule_mask_ + 1; }
   [[nodiscard]] MemoryType memory_type() const noexcept { return type_; }
   [[nodiscard]] BudgetCore& budget() noexcept { return budget_; }

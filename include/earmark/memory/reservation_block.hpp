@@ -161,6 +161,7 @@ class alignas(128) ReservationBlock {
 
   // Of a block that the pool made. Requires: nobody else uses it.
   void belongs_to(Ledger& ledger) noexcept;
+  // `Ledger::charge` for bytes that are allocated, so fit.
   [[nodiscard]] std::int64_t charge_of_live(std::size_t bytes) const noexcept {
     std::size_t const mask = granule_mask_;
     return static_cast<std::int64_t>((bytes + mask) & ~mask);
